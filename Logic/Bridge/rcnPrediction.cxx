@@ -156,6 +156,12 @@ rcn_scale FitScale(rcn_context* context, const rcn_normalize& rule, const std::v
 namespace
 {
 
+/// Levels are then taken back to the voxels of the image before anything is made of them.
+bool IsResampled(const LevelsOptions& options, const rcn_geometry& geometry)
+{
+  return options.Spacing && geometry.unit == RCN_MM && OtherSpacing(geometry.spacing, options.Spacing);
+}
+
 /// Runs the network over an image as it was trained to see it; `run` fills a map of so many components.
 Volume PredictMap(rcn_context* context, const LevelsOptions& options, const std::vector<Volume>& images,
   const std::string& about, int components,
@@ -163,7 +169,7 @@ Volume PredictMap(rcn_context* context, const LevelsOptions& options, const std:
 {
   const rcn_geometry geometry = images.front().Geometry();
   rcn_scale scale = FitScale(context, *options.Normalization, images, about);
-  const bool resample = options.Spacing && geometry.unit == RCN_MM && OtherSpacing(geometry.spacing, options.Spacing);
+  const bool resample = IsResampled(options, geometry);
   const rcn_geometry seen = resample ? GeometryAtSpacing(geometry, options.Spacing, about) : geometry;
   std::vector<Volume> resampled = resample ? std::vector<Volume>() : images;
   if (resample)
@@ -326,15 +332,9 @@ Volume Back(const Volume& map, rcn_context* context, const rcn_order& order, con
   return Volume::Share(view, std::make_shared<Volume>(turned));
 }
 
-/// What the network gives for the image as its voxels are stored: levels, or the maps of several structures.
-StructureMaps NetworkMaps(const Model& model, rcn_context* context, const std::vector<Volume>& images, const rcn_order& order,
-  const std::string& about, const PredictionOptions& options, int64_t& tiles)
+/// The network as it sees an image.
+LevelsOptions HowOf(const Model& model, const PredictionOptions& options, int64_t& tiles)
 {
-  std::vector<Volume> reordered;
-  for (const Volume& image : images)
-  {
-    reordered.push_back(image.Reordered(context, order));
-  }
   const std::vector<float>& parameters = model.Info().LossParameters;
   LevelsOptions how;
   how.Net = model.Net();
@@ -344,6 +344,25 @@ StructureMaps NetworkMaps(const Model& model, rcn_context* context, const std::v
   how.Spacing = model.Is3D() && model.Info().HasSpacing ? model.Options().spacing : nullptr;
   how.Tiles = &options.Tiles;
   how.TileCount = &tiles;
+  return how;
+}
+
+std::vector<Volume> Reordered(const std::vector<Volume>& images, rcn_context* context, const rcn_order& order)
+{
+  std::vector<Volume> reordered;
+  for (const Volume& image : images)
+  {
+    reordered.push_back(image.Reordered(context, order));
+  }
+  return reordered;
+}
+
+/// What the network gives for the image as its voxels are stored: levels, or the maps of several structures.
+StructureMaps NetworkMaps(const Model& model, rcn_context* context, const std::vector<Volume>& images, const rcn_order& order,
+  const std::string& about, const PredictionOptions& options, int64_t& tiles)
+{
+  std::vector<Volume> reordered = Reordered(images, context, order);
+  const LevelsOptions how = HowOf(model, options, tiles);
   StructureMaps maps;
   if (model.HasSeveralStructures())
   {
@@ -457,6 +476,155 @@ void FinishStructures(Prediction& out, const Model& model, rcn_context* context,
   }
 }
 
+/// A correction as it is applied to levels; .levels is 0 where it is for one probability, or where there is none.
+rcn_recalib OnLevels(const Model& model, const Recalibration* correction)
+{
+  rcn_recalib onLevels = correction ? correction->Correction : rcn_recalib{};
+  if (correction && model.GivesOneProbability() && onLevels.method == RCN_RECALIB_TEMPERATURE)
+  {
+    onLevels.levels = model.RaterCount() + 1; // none or all of the raters: the same temperature on the same odds
+  }
+  return onLevels;
+}
+
+/// The end of each prediction of one structure: a correction of its probability, where there is one, and the mask.
+void FinishProbability(Prediction& out, const Model& model, rcn_context* context, const PredictionOptions& options,
+  const std::string& about, const Recalibration* onProbability)
+{
+  float* probability = static_cast<float*>(out.Probability.Data());
+  if (onProbability)
+  {
+    Check(rcn_recalib_apply(probability, context, &onProbability->Correction, &out.Probability.View()), context, about);
+    out.Remarks.push_back(std::string("The correction (") + rcn_recalib_name(onProbability->Correction.method) + ") is for " +
+      (model.GivesOneProbability() ? "one probability" : "the readout " + out.Readout) + ", so the levels are not written.");
+  }
+  out.Mask = Volume::Allocate(out.Probability.Geometry(), RCN_UINT8);
+  Check(rcn_predict_mask(static_cast<uint8_t*>(out.Mask.Data()), context, &out.Probability.View(), options.Threshold), context,
+    about);
+}
+
+/// Which maps are made of levels that are handed out slab by slab; null: not this one.
+struct SlabMaps
+{
+  rcn_context* Context;
+  rcn_recalib OnLevels;
+  Readout What;
+  float* Probability;
+  float* Uncertainty;
+  rcn_volume_sums* Sums;
+  float* Share; ///< may be Probability
+  uint8_t* Likely;
+};
+
+rcn_status TakeSlab(rcn_image* levels, int64_t first, void* payload)
+{
+  const SlabMaps& maps = *static_cast<const SlabMaps*>(payload);
+  rcn_status status = RCN_OK;
+  if (maps.OnLevels.levels)
+  {
+    status = rcn_recalib_apply_levels(static_cast<float*>(levels->data), maps.Context, &maps.OnLevels, levels);
+  }
+  if (!status && maps.Sums)
+  {
+    status = rcn_volume_add_slab(maps.Sums, maps.Share + first, maps.Likely + first, maps.Context, levels);
+  }
+  if (!status && maps.Probability != maps.Share)
+  {
+    status = rcn_readout_apply(maps.Probability + first, maps.Context, levels, maps.What.Kind, maps.What.AtLeast);
+  }
+  if (!status && maps.Uncertainty)
+  {
+    status = rcn_predict_entropy(maps.Uncertainty + first, maps.Context, levels);
+  }
+  return status;
+}
+
+/// Everything but the levels, which are never there as a whole. Not for an image that is resampled.
+void PredictWithoutLevels(Prediction& out, const Model& model, rcn_context* context, const std::vector<Volume>& images,
+  const rcn_order& order, const std::string& about, const PredictionOptions& options, const Readout& readout)
+{
+  const Recalibration* correction = CorrectionOf(model, options);
+  const rcn_recalib onLevels = OnLevels(model, correction);
+  const bool onProbability = correction && !onLevels.levels; // volumes are of the corrected probability then
+  const bool isShare = !onProbability && readout.Kind == RCN_READOUT_EXPECTED;
+  const LevelsOptions how = HowOf(model, options, out.Tiles);
+  std::vector<Volume> reordered = Reordered(images, context, order);
+  const rcn_geometry seen = reordered.front().Geometry();
+  LevelSums sums;
+  sums.Sums.raters = model.RaterCount();
+  SlabMaps maps = { context, onLevels, readout, nullptr, nullptr, nullptr, nullptr, nullptr };
+  if (options.Uncertainty)
+  {
+    out.Uncertainty = Volume::Allocate(seen, RCN_FLOAT32);
+    maps.Uncertainty = static_cast<float*>(out.Uncertainty.Data());
+  }
+  if (!onProbability)
+  {
+    sums.Likely = Volume::Allocate(seen, RCN_UINT8);
+    sums.Share = isShare ? Volume() : Volume::Allocate(seen, RCN_FLOAT32);
+    maps.Sums = &sums.Sums;
+    maps.Likely = static_cast<uint8_t*>(sums.Likely.Data());
+    maps.Share = static_cast<float*>(sums.Share.Data());
+  }
+  out.Probability =
+    PredictMap(context, how, reordered, about, 1, [&](float* probability, const rcn_scale* scale, const rcn_channel* channels) {
+      maps.Probability = probability;
+      maps.Share = isShare ? probability : maps.Share;
+      return rcn_predict_slabs(TakeSlab, &maps, how.Net, how.Loss, how.LossParameters, scale, channels, how.Tiles);
+    });
+  reordered.clear();
+  const rcn_geometry geometry = images.front().Geometry();
+  for (Volume* map : { &out.Probability, &out.Uncertainty, &sums.Share, &sums.Likely })
+  {
+    *map = map->Data() ? Back(*map, context, order, geometry) : Volume();
+  }
+  FinishProbability(out, model, context, options, about, onProbability ? correction : nullptr);
+  sums.Share = isShare ? out.Probability : sums.Share;
+  const auto scores = ScoresFor(model, options);
+  out.Volumes = onProbability ? PredictVolumes(context, out.Probability, model.RaterCount(), scores.get(), about)
+                              : PredictVolumes(context, sums, scores.get(), about);
+}
+
+/// Whether a slab, and the five bytes of a voxel that volumes need, take less than the levels; an image that is resampled needs
+/// them all.
+bool IsSmallerWithoutLevels(const Model& model, rcn_context* context, const rcn_geometry& seen, const std::string& about,
+  const PredictionOptions& options)
+{
+  int64_t tiles, slab, voxels = rcn_geometry_voxels(&seen);
+  if (IsResampled(HowOf(model, options, tiles), seen))
+  {
+    return false;
+  }
+  Check(rcn_predict_slab_plan(&slab, model.Net(), seen.size, &options.Tiles), context, about);
+  const int64_t levelBytes = 4 * (model.RaterCount() + 1);
+  return levelBytes * slab + 5 * voxels < levelBytes * voxels;
+}
+
+/// The same with the levels, which go where the caller gets them.
+void PredictWithLevels(Prediction& out, const Model& model, rcn_context* context, const Volume& levels,
+  const std::string& about, const PredictionOptions& options, const Readout& readout)
+{
+  const Recalibration* correction = CorrectionOf(model, options);
+  const rcn_recalib onLevels = OnLevels(model, correction);
+  const bool onProbability = correction && !onLevels.levels;
+  if (onLevels.levels)
+  {
+    Check(rcn_recalib_apply_levels(static_cast<float*>(levels.Data()), context, &onLevels, &levels.View()), context, about);
+  }
+  out.Probability = Volume::Allocate(levels.Geometry(), RCN_FLOAT32);
+  float* probability = static_cast<float*>(out.Probability.Data());
+  Check(rcn_readout_apply(probability, context, &levels.View(), readout.Kind, readout.AtLeast), context, about);
+  if (options.Uncertainty)
+  {
+    out.Uncertainty = Volume::Allocate(levels.Geometry(), RCN_FLOAT32);
+    Check(rcn_predict_entropy(static_cast<float*>(out.Uncertainty.Data()), context, &levels.View()), context, about);
+  }
+  FinishProbability(out, model, context, options, about, onProbability ? correction : nullptr);
+  out.Levels = onProbability ? Volume() : levels;
+  out.Volumes = PredictVolumes(
+    context, onProbability ? out.Probability : levels, model.RaterCount(), ScoresFor(model, options).get(), about);
+}
+
 } // namespace
 
 std::vector<NamedMap> MapsOf(const Prediction& prediction, rcn_context* context, int raters, bool levels)
@@ -509,50 +677,24 @@ Prediction Predict(const Model& model, rcn_context* context, const std::vector<V
     out.Remarks.push_back((options.Correction->Path.empty() ? "Another correction" : options.Correction->Path) +
       " is applied in place of the correction that is stored in " + model.Path() + ".");
   }
-  const StructureMaps maps = NetworkMaps(model, context, images, order, about, options, out.Tiles);
   const Readout readout = ReadoutOf(model, options);
   out.Readout = ReadoutText(readout.Kind, readout.AtLeast);
+  const Recalibration* correction = CorrectionOf(model, options);
+  // A correction of one probability leaves no levels.
+  const bool levels = options.Levels && !(correction && !OnLevels(model, correction).levels);
+  if (!model.HasSeveralStructures() && !levels && IsSmallerWithoutLevels(model, context, seen, about, options))
+  {
+    PredictWithoutLevels(out, model, context, images, order, about, options, readout);
+    return out;
+  }
+  const StructureMaps maps = NetworkMaps(model, context, images, order, about, options, out.Tiles);
   if (model.HasSeveralStructures())
   {
-    const Recalibration* correction = CorrectionOf(model, options);
     const StructureMaps& corrected = correction ? ApplyRecalibration(context, *correction, maps, nullptr, about) : maps;
     (options.Structure.empty() ? FinishStructures : FinishStructure)(out, model, context, corrected, options, readout, about);
     return out;
   }
-  const Volume levels = maps.Levels.front();
-  const Recalibration* correction = CorrectionOf(model, options);
-  rcn_recalib onLevels = correction ? correction->Correction : rcn_recalib{};
-  if (correction && model.GivesOneProbability() && onLevels.method == RCN_RECALIB_TEMPERATURE)
-  {
-    onLevels.levels = model.RaterCount() + 1; // none or all of the raters: the same temperature on the same odds
-  }
-  if (onLevels.levels)
-  {
-    Check(rcn_recalib_apply_levels(static_cast<float*>(levels.Data()), context, &onLevels, &levels.View()), context, about);
-  }
-  out.Probability = Volume::Allocate(geometry, RCN_FLOAT32);
-  float* probability = static_cast<float*>(out.Probability.Data());
-  Check(rcn_readout_apply(probability, context, &levels.View(), readout.Kind, readout.AtLeast), context, about);
-  if (options.Uncertainty)
-  {
-    out.Uncertainty = Volume::Allocate(geometry, RCN_FLOAT32);
-    Check(rcn_predict_entropy(static_cast<float*>(out.Uncertainty.Data()), context, &levels.View()), context, about);
-  }
-  if (correction && !onLevels.levels)
-  {
-    Check(rcn_recalib_apply(probability, context, &correction->Correction, &out.Probability.View()), context, about);
-    out.Remarks.push_back(std::string("The correction (") + rcn_recalib_name(correction->Correction.method) + ") is for " +
-      (model.GivesOneProbability() ? "one probability" : "the readout " + out.Readout) + ", so the levels are not written.");
-  }
-  else
-  {
-    out.Levels = levels;
-  }
-  out.Mask = Volume::Allocate(geometry, RCN_UINT8);
-  Check(rcn_predict_mask(static_cast<uint8_t*>(out.Mask.Data()), context, &out.Probability.View(), options.Threshold), context,
-    about);
-  out.Volumes = PredictVolumes(
-    context, out.Levels.Data() ? out.Levels : out.Probability, model.RaterCount(), ScoresFor(model, options).get(), about);
+  PredictWithLevels(out, model, context, maps.Levels.front(), about, options, readout);
   return out;
 }
 

@@ -24,13 +24,15 @@ struct PredictionOptions
   double Threshold = 0.5;                    ///< of the mask
   bool Uncertainty = false;                  ///< whether the entropy of the levels is wanted, of several structures that of
                                              ///< the labels
+  bool Levels = true;                        ///< whether the levels of one structure are wanted: takes less memory if not
   std::string Structure;                     ///< one of several, predicted as if it were the only one; empty: all
 };
 
 struct Prediction
 {
-  Volume Levels;      ///< float32, K + 1 components. Not there when a correction is for one probability: levels that
-                      ///< do not fit the probability beside them would be judged in its place
+  Volume Levels; ///< float32, K + 1 components. Not there when they are not wanted, but where leaving
+    ///< them out saves nothing; nor when a correction is for one probability: levels that do not fit the probability
+    ///< beside them would be judged in its place
   Volume Probability; ///< float32, the readout
   Volume Mask;        ///< uint8
   Volume Uncertainty; ///< float32, bits; only when wanted

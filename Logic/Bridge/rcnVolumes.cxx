@@ -2,6 +2,7 @@
 #include "rcnVolumes.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "rcn/rcn.h"
@@ -263,11 +264,8 @@ std::string MissingInWords(const PredictedVolumes& volumes)
 }
 
 std::vector<PredictedComponent> ComponentsOf(
-  rcn_context* context, const Volume& map, int raters, double perVoxel, const std::string& about)
+  const rcn_volume_component* found, int64_t count, const rcn_geometry& geometry, int raters, double perVoxel)
 {
-  rcn_volume_component* found = nullptr;
-  int64_t count = 0;
-  Check(rcn_volume_components_create(&found, &count, context, &map.View(), raters), context, about);
   std::vector<PredictedComponent> components(static_cast<size_t>(count));
   for (size_t i = 0; i < components.size(); ++i)
   {
@@ -280,21 +278,25 @@ std::vector<PredictedComponent> ComponentsOf(
     std::copy(found[i].at, found[i].at + 3, one.At);
     const double index[3] = { double(one.At[0]), double(one.At[1]), double(one.At[2]) };
     double world[3];
-    rcn_geometry_to_world(world, &map.Geometry(), index);
-    map.Geometry().unit == RCN_PIXELS ? (void)std::copy(index, index + 3, one.Ras) : ToRas(one.Ras, world);
+    rcn_geometry_to_world(world, &geometry, index);
+    geometry.unit == RCN_PIXELS ? (void)std::copy(index, index + 3, one.Ras) : ToRas(one.Ras, world);
   }
-  rcn_volume_components_destroy(found, context);
   return components;
 }
 
-} // namespace
+using OwnedComponents = std::shared_ptr<rcn_volume_component>;
 
-PredictedVolumes PredictVolumes(
-  rcn_context* context, const Volume& map, int raters, const VolumeScores* scores, const std::string& about)
+OwnedComponents Own(rcn_volume_component* components, rcn_context* context)
 {
-  rcn_volume volume;
-  Check(rcn_volume_predict(&volume, context, &map.View(), raters), context, about);
-  const Extent extent(map.Geometry());
+  return OwnedComponents(components, [context](rcn_volume_component* one) { rcn_volume_components_destroy(one, context); });
+}
+
+/// In the units of the image, with intervals.
+PredictedVolumes VolumesFrom(rcn_context* context, const rcn_volume& volume, const rcn_volume_component* components,
+  int64_t componentCount, const rcn_geometry& geometry, const VolumeScores* scores)
+{
+  const int raters = volume.raters;
+  const Extent extent(geometry);
   PredictedVolumes out;
   out.Name = extent.Name;
   out.Unit = extent.Unit.substr(1);
@@ -319,9 +321,38 @@ PredictedVolumes PredictVolumes(
     }
     out.Intervals.push_back(interval);
   }
-  out.Components = ComponentsOf(context, map, raters, extent.PerVoxel, about);
+  out.Components = ComponentsOf(components, componentCount, geometry, raters, extent.PerVoxel);
   out.Remark = MissingInWords(out);
   return out;
+}
+
+} // namespace
+
+PredictedVolumes PredictVolumes(
+  rcn_context* context, const Volume& map, int raters, const VolumeScores* scores, const std::string& about)
+{
+  rcn_volume volume;
+  rcn_volume_component* components = nullptr;
+  int64_t count = 0;
+  Check(rcn_volume_predict(&volume, context, &map.View(), raters), context, about);
+  Check(rcn_volume_components_create(&components, &count, context, &map.View(), raters), context, about);
+  const OwnedComponents owner = Own(components, context);
+  return VolumesFrom(context, volume, components, count, map.Geometry(), scores);
+}
+
+PredictedVolumes PredictVolumes(
+  rcn_context* context, const LevelSums& sums, const VolumeScores* scores, const std::string& about)
+{
+  const rcn_image& share = sums.Share.View();
+  rcn_volume volume;
+  rcn_volume_component* components = nullptr;
+  int64_t count = 0;
+  Check(rcn_volume_of_sums(&volume, context, &sums.Sums, &share), context, about);
+  Check(rcn_volume_components_of_share(
+          &components, &count, context, &sums.Sums, &share, static_cast<const uint8_t*>(sums.Likely.Data())),
+    context, about);
+  const OwnedComponents owner = Own(components, context);
+  return VolumesFrom(context, volume, components, count, sums.Share.Geometry(), scores);
 }
 
 json_t* VolumesJson(const PredictedVolumes& volumes)

@@ -130,6 +130,18 @@ std::string PlainUnit(const std::string& unit);
 PredictedVolumes PredictVolumes(
   rcn_context* context, const Volume& map, int raters, const VolumeScores* scores, const std::string& about);
 
+/// What volumes need of levels that were not kept: rcn_volume_add_slab().
+struct LevelSums
+{
+  rcn_volume_sums Sums{};
+  Volume Share;  ///< float32
+  Volume Likely; ///< uint8
+};
+
+/// The same of these.
+PredictedVolumes PredictVolumes(
+  rcn_context* context, const LevelSums& sums, const VolumeScores* scores, const std::string& about);
+
 /// Keys unit, expected, at_least, levels, intervals, interval_cases, sentence, remark, components.
 json_t* VolumesJson(const PredictedVolumes& volumes);
 

@@ -51,6 +51,7 @@ PredictionOptions PredictionOptionsFrom(const Arguments& arguments)
   options.Recalibrate = !arguments.Has("--no-recalibration");
   options.Threshold = arguments.GetNumber("--threshold", options.Threshold);
   options.Uncertainty = arguments.Has("--uncertainty");
+  options.Levels = !arguments.Has("--no-levels");
   options.Structure = arguments.Get("--structure");
   return options;
 }
@@ -433,7 +434,7 @@ Command PredictCommand()
         { "--readout", "WHICH", "majority, more-than-half, expected or at-least:T (that of the model)" }, StructureOption(),
         { "--threshold", "T", "probability from which a voxel belongs to the mask (0.5)" },
         { "--uncertainty", "", "also write <case>_uncertainty: the entropy of the levels, in bits" },
-        { "--no-levels", "", "do not write <case>_levels" },
+        { "--no-levels", "", "do not write <case>_levels: takes less memory" },
         { "--levels", "", "several structures: also write <case>_<structure>_levels" },
         { "--flips", "", "average over all flips of the image: 4 times the work, 8 times for a 3-D network" },
         { "--tile", "VOXELS", "size of a tile, N or X,Y,Z (as large as --memory allows)" },

@@ -332,9 +332,308 @@ static void several_structures(void) {
     CHECK_ERROR(ctx, "Structure 4 does not exist");
     CHECK_STATUS(rcn_predict_levels(part, s.net, loss, &correlation, &s.scale, s.channels, NULL),
                  RCN_EINVALID);
+    CHECK_STATUS(rcn_predict_readout(part, s.net, loss, RCN_READOUT_EXPECTED, 0, &correlation,
+                                     &s.scale, s.channels, NULL),
+                 RCN_EINVALID);
+    CHECK_ERROR(ctx, "Each of the 3 structures has its own levels");
     rcn_loss_destroy(loss);
     scene_free(&s);
     rcn_context_destroy(ctx);
+}
+
+/* ---- without keeping levels ------------------------------------------------------------------ */
+
+/* Writes slabs one behind the other; they must come in order. */
+typedef struct slabs {
+    float *levels;
+    int64_t next, count;
+    int64_t most; /* voxels of the largest */
+    rcn_status status;
+} slabs;
+
+static rcn_status take_slab(rcn_image *image, int64_t first, void *payload) {
+    slabs *to = payload;
+    const int64_t voxels = rcn_geometry_voxels(&image->geometry);
+    float *levels = image->data;
+    CHECK(first == to->next && image->components == 4 && image->type == RCN_FLOAT32);
+    for (int64_t i = 0; i < 4 * voxels; ++i) {
+        to->levels[4 * first + i] = levels[i];
+        levels[i] = 7; /* they are ours */
+    }
+    to->next += voxels;
+    to->count += 1;
+    if (voxels > to->most) to->most = voxels;
+    return to->status;
+}
+
+/* Ways of covering an image: one tile; tiles that overlap along each axis; that lie side by side;
+ * along one axis only; flips of all these. */
+static const struct {
+    int64_t tile[3];
+    double overlap;
+    int flips;
+} WAYS[] = {{{0, 0, 0}, 0.25, 0}, {{12, 16, 8}, 0.25, 0}, {{12, 16, 8}, 0.25, 1},
+            {{16, 13, 7}, 0, 0},  {{0, 0, 6}, 0.5, 0},    {{0, 16, 0}, 0.6, 0},
+            {{0, 0, 0}, 0.25, 1}, {{16, 0, 0}, 0, 1}};
+
+enum { WAY_COUNT = sizeof WAYS / sizeof *WAYS };
+
+static rcn_predict_options way(int i) {
+    rcn_predict_options options = RCN_PREDICT_OPTIONS_INIT;
+    memcpy(options.tile, WAYS[i].tile, sizeof options.tile);
+    options.overlap = WAYS[i].overlap;
+    options.flips = WAYS[i].flips;
+    return options;
+}
+
+/* In 2-D, a volume by slices and in 3-D, any way: the same bits, in one float per voxel, with one
+ * thread or several. */
+static void slabs_and_readouts_are_those_of_the_levels(void) {
+    enum { X = 48, Y = 39, Z = 14 };
+    static const struct {
+        rcn_readout readout;
+        int at_least;
+    } readouts[] = {{RCN_READOUT_MAJORITY, 0},
+                    {RCN_READOUT_EXPECTED, 0},
+                    {RCN_READOUT_AT_LEAST, 1},
+                    {RCN_READOUT_AT_LEAST, 3},
+                    {RCN_READOUT_MORE_THAN_HALF, 0}};
+    for (int kind = 0; kind < 3; ++kind) {
+        const int64_t z = kind ? Z : 1, voxels = X * Y * z;
+        scene one, several;
+        rcn_context *ctx = make_context(1), *threads = make_context(3);
+        CHECK_STATUS(scene_make(&one, ctx, kind == 2 ? RCN_UNET3D : RCN_UNET, X, Y, z), RCN_OK);
+        CHECK_STATUS(scene_make(&several, threads, kind == 2 ? RCN_UNET3D : RCN_UNET, X, Y, z),
+                     RCN_OK);
+        float *levels = new_levels(&one), *parts = new_levels(&one);
+        float *expected = new_levels(&one), *out = new_levels(&one);
+        const rcn_image image = {levels, RCN_FLOAT32, 4, one.image.geometry};
+        for (int i = 0; i < WAY_COUNT; ++i) {
+            const rcn_predict_options options = way(i);
+            slabs to = {parts, 0, 0, 0, RCN_OK};
+            CHECK_STATUS(rcn_predict_levels(levels, several.net, several.loss, NULL, &several.scale,
+                                            several.channels, &options),
+                         RCN_OK);
+            CHECK_STATUS(rcn_predict_slabs(take_slab, &to, one.net, one.loss, NULL, &one.scale,
+                                           one.channels, &options),
+                         RCN_OK);
+            CHECK(to.next == voxels);
+            int64_t most = 0;
+            CHECK_STATUS(rcn_predict_slab_plan(&most, one.net, one.image.geometry.size, &options),
+                         RCN_OK);
+            CHECK(to.most <= most && most <= voxels);
+            CHECK(!memcmp(levels, parts, sizeof *levels * (size_t)(4 * voxels)));
+            /* 6 of 14 slices; the last ones of 2-D networks come 8 at a time. */
+            if (kind && options.tile[2]) CHECK(to.count > 1 && to.most < voxels);
+            for (int r = 0; r < 5; ++r) {
+                if (i > 1 && r != i % 5) continue; /* all of them twice, one with each other way */
+                CHECK_STATUS(rcn_readout_apply(expected, ctx, &image, readouts[r].readout,
+                                               readouts[r].at_least),
+                             RCN_OK);
+                CHECK_STATUS(rcn_predict_readout(out, several.net, several.loss,
+                                                 readouts[r].readout, readouts[r].at_least, NULL,
+                                                 &several.scale, several.channels, &options),
+                             RCN_OK);
+                CHECK(!memcmp(out, expected, sizeof *out * (size_t)voxels));
+            }
+        }
+        free(levels);
+        free(parts);
+        free(expected);
+        free(out);
+        scene_free(&one);
+        scene_free(&several);
+        rcn_context_destroy(ctx);
+        rcn_context_destroy(threads);
+    }
+}
+
+/* Outputs log 1, log 2, log 3, log 4 everywhere: levels 0.1, 0.2, 0.3, 0.4. */
+static void known_readouts(void) {
+    enum { X = 31, Y = 20 };
+    float out[X * Y];
+    rcn_context *ctx = make_context(2);
+    scene s;
+    CHECK_STATUS(scene_make(&s, ctx, RCN_UNET, X, Y, 1), RCN_OK);
+    const rcn_parameter *weight = rcn_net_find_parameter(s.net, "head.weight"),
+                        *bias = rcn_net_find_parameter(s.net, "head.bias");
+    float *values = rcn_net_edit_values(s.net);
+    for (int64_t i = 0; i < weight->count; ++i) values[weight->offset + i] = 0;
+    for (int k = 0; k < 4; ++k) values[bias->offset + k] = logf((float)(k + 1));
+    for (int i = 0; i < WAY_COUNT; ++i) {
+        const rcn_predict_options options = way(i);
+        CHECK_STATUS(rcn_predict_readout(out, s.net, s.loss, RCN_READOUT_EXPECTED, 0, NULL,
+                                         &s.scale, s.channels, &options),
+                     RCN_OK);
+        for (int v = 0; v < X * Y; ++v) CHECK_NEAR(out[v], (0.2 + 2 * 0.3 + 3 * 0.4) / 3, 1e-6);
+        CHECK_STATUS(rcn_predict_readout(out, s.net, s.loss, RCN_READOUT_AT_LEAST, 3, NULL,
+                                         &s.scale, s.channels, &options),
+                     RCN_OK);
+        for (int v = 0; v < X * Y; ++v) CHECK_NEAR(out[v], 0.4, 1e-6);
+    }
+    scene_free(&s);
+    rcn_context_destroy(ctx);
+}
+
+/* Beside the readout, memory is that of a tile and of a slab, however many levels there are. */
+static void readouts_take_no_levels(void) {
+    static const rcn_arch archs[] = {RCN_UNET, RCN_UNET3D};
+    for (int i = 0; i < 2; ++i) {
+        rcn_context *ctx = make_context(1);
+        rcn_predict_options options = RCN_PREDICT_OPTIONS_INIT;
+        const int64_t side = i ? 96 : 320, z = i ? 192 : 24;
+        scene s;
+        int64_t tile[3], tiles;
+        options.memory = (size_t)(i ? 12 : 2) << 20;
+        options.overlap = 0;
+        CHECK_STATUS(scene_make(&s, ctx, archs[i], side, side, z), RCN_OK);
+        float *out = new_levels(&s);
+        CHECK_STATUS(rcn_predict_plan(tile, &tiles, s.net, s.image.geometry.size, &options),
+                     RCN_OK);
+        const size_t before = rcn_context_bytes(ctx);
+        CHECK_STATUS(rcn_predict_readout(out, s.net, s.loss, RCN_READOUT_MAJORITY, 0, NULL,
+                                         &s.scale, s.channels, &options),
+                     RCN_OK);
+        const size_t levels = sizeof(float) * (size_t)(4 * side * side * z);
+        int64_t voxels = 0;
+        CHECK_STATUS(rcn_predict_slab_plan(&voxels, s.net, s.image.geometry.size, &options),
+                     RCN_OK);
+        CHECK(voxels <= side * side * tile[2] * (i ? 1 : 8));
+        const size_t slab = sizeof(float) * (size_t)(4 * voxels);
+        CHECK(tiles > 1 && slab < levels / 2);
+        CHECK(rcn_context_peak_bytes(ctx) - before < options.memory + slab + ((size_t)6 << 20));
+        free(out);
+        scene_free(&s);
+        rcn_context_destroy(ctx);
+    }
+}
+
+static void what_readouts_refuse(void) {
+    enum { X = 24, Y = 20 };
+    rcn_context *ctx = make_context(2);
+    scene s;
+    float out[X * Y], levels[4 * X * Y];
+    char sentence[256];
+    slabs to = {levels, 0, 0, 0, RCN_OK};
+    CHECK_STATUS(scene_make(&s, ctx, RCN_UNET, X, Y, 1), RCN_OK);
+    for (int i = 0; i < X * Y; ++i) out[i] = -7;
+    const rcn_readout bad = (rcn_readout)9, expected = RCN_READOUT_EXPECTED;
+    CHECK_STATUS(
+        rcn_predict_readout(out, NULL, s.loss, expected, 0, NULL, &s.scale, s.channels, NULL),
+        RCN_EINVALID);
+    CHECK_STATUS(
+        rcn_predict_readout(NULL, s.net, s.loss, expected, 0, NULL, &s.scale, s.channels, NULL),
+        RCN_EINVALID);
+    CHECK_ERROR(ctx, "readout is NULL");
+    CHECK_STATUS(
+        rcn_predict_readout(out, s.net, NULL, expected, 0, NULL, &s.scale, s.channels, NULL),
+        RCN_EINVALID);
+    CHECK_STATUS(rcn_predict_readout(out, s.net, s.loss, bad, 0, NULL, &s.scale, s.channels, NULL),
+                 RCN_EINVALID);
+    CHECK_ERROR(ctx, "Unknown readout");
+    for (int t = 0; t <= 4; t += 4)
+        CHECK_STATUS(rcn_predict_readout(out, s.net, s.loss, RCN_READOUT_AT_LEAST, t, NULL,
+                                         &s.scale, s.channels, NULL),
+                     RCN_EINVALID);
+    CHECK_ERROR(ctx, "t between 1 and the number of raters");
+    CHECK_STATUS(rcn_predict_readout(out, s.net, s.loss, expected, 0, NULL, &s.scale, NULL, NULL),
+                 RCN_EINVALID);
+    CHECK_STATUS(rcn_predict_slabs(NULL, &to, s.net, s.loss, NULL, &s.scale, s.channels, NULL),
+                 RCN_EINVALID);
+    CHECK_STATUS(rcn_predict_slabs(take_slab, &to, NULL, s.loss, NULL, &s.scale, s.channels, NULL),
+                 RCN_EINVALID);
+    CHECK(to.count == 0);
+    int64_t voxels = -7;
+    const int64_t none[3] = {4, 0, 1};
+    rcn_predict_options tiles = RCN_PREDICT_OPTIONS_INIT;
+    CHECK_STATUS(rcn_predict_slab_plan(NULL, s.net, s.image.geometry.size, NULL), RCN_EINVALID);
+    CHECK_STATUS(rcn_predict_slab_plan(&voxels, NULL, s.image.geometry.size, NULL), RCN_EINVALID);
+    CHECK_STATUS(rcn_predict_slab_plan(&voxels, s.net, none, NULL), RCN_EINVALID);
+    tiles.overlap = 1;
+    CHECK_STATUS(rcn_predict_slab_plan(&voxels, s.net, s.image.geometry.size, &tiles),
+                 RCN_EINVALID);
+    CHECK(voxels == -7);
+    for (int i = 0; i < X * Y; ++i) CHECK(out[i] == -7);
+
+    /* Whoever takes the levels may end it. */
+    to.status = RCN_EIO;
+    CHECK_STATUS(rcn_predict_slabs(take_slab, &to, s.net, s.loss, NULL, &s.scale, s.channels, NULL),
+                 RCN_EIO);
+    CHECK(to.count == 1);
+
+    /* The same sentence as of levels. */
+    float *values = rcn_net_edit_values(s.net);
+    const rcn_parameter *head = rcn_net_find_parameter(s.net, "head.weight");
+    for (int64_t i = 0; i < head->count; ++i) values[head->offset + i] = 3e38f;
+    CHECK_STATUS(rcn_predict_levels(levels, s.net, s.loss, NULL, &s.scale, s.channels, NULL),
+                 RCN_EDATA);
+    snprintf(sentence, sizeof sentence, "%s", rcn_context_error(ctx));
+    CHECK(strstr(sentence, "The network's outputs are not finite") == sentence);
+    for (int i = 0; i < WAY_COUNT; ++i) {
+        const rcn_predict_options options = way(i);
+        CHECK_STATUS(rcn_predict_readout(out, s.net, s.loss, expected, 0, NULL, &s.scale,
+                                         s.channels, &options),
+                     RCN_EDATA);
+        CHECK(!strcmp(rcn_context_error(ctx), sentence));
+    }
+    scene_free(&s);
+    rcn_context_destroy(ctx);
+}
+
+/* Finite outputs, but a threshold of the loss that is not a number. */
+static void levels_that_are_not_finite(void) {
+    enum { X = 24, Y = 20 };
+    const float thresholds[3] = {0, NAN, 0};
+    rcn_context *ctx = make_context(2);
+    scene s;
+    float out[X * Y], levels[4 * X * Y];
+    rcn_net_options options = RCN_NET_OPTIONS_INIT;
+    rcn_loss_options coral = RCN_LOSS_OPTIONS_INIT;
+    rcn_net *net = NULL;
+    rcn_loss *loss = NULL;
+    options.channels = 2;
+    options.outputs = 1;
+    options.width = 8;
+    options.depth = 2;
+    coral.kind = RCN_LOSS_CORAL;
+    coral.raters = 3;
+    CHECK_STATUS(scene_make(&s, ctx, RCN_UNET, X, Y, 1), RCN_OK);
+    CHECK_STATUS(rcn_net_create(&net, ctx, &options), RCN_OK);
+    CHECK_STATUS(rcn_loss_create(&loss, ctx, &coral), RCN_OK);
+    fill_net(net);
+    CHECK_STATUS(rcn_predict_readout(out, net, loss, RCN_READOUT_EXPECTED, 0, thresholds, &s.scale,
+                                     s.channels, NULL),
+                 RCN_EDATA);
+    CHECK_ERROR(ctx, "The levels are not finite");
+    CHECK_STATUS(rcn_predict_levels(levels, net, loss, thresholds, &s.scale, s.channels, NULL),
+                 RCN_EDATA);
+    CHECK_ERROR(ctx, "The levels are not finite");
+    rcn_net_destroy(net);
+    rcn_loss_destroy(loss);
+    scene_free(&s);
+    rcn_context_destroy(ctx);
+}
+
+static rcn_status read_out_all(rcn_context *ctx, void *payload) {
+    scene s;
+    rcn_predict_options options = RCN_PREDICT_OPTIONS_INIT;
+    rcn_status status = scene_make(&s, ctx, RCN_UNET, 40, 30, 1);
+    float *out = new_levels(&s);
+    options.tile[1] = 16;
+    options.flips = *(const int *)payload;
+    if (status == RCN_OK)
+        status = rcn_predict_readout(out, s.net, s.loss, RCN_READOUT_MAJORITY, 0, NULL, &s.scale,
+                                     s.channels, &options);
+    free(out);
+    scene_free(&s);
+    return status;
+}
+
+static void readouts_that_fail_or_are_canceled(void) {
+    int flips = 1;
+    check_failing_allocations(read_out_all, &flips);
+    flips = 0;
+    check_cancelling(read_out_all, &flips, 10);
 }
 
 static void most_probable_labels(void) {
@@ -462,6 +761,12 @@ int main(void) {
     RUN(memory_is_bounded);
     RUN(sureness_and_masks);
     RUN(several_structures);
+    RUN(slabs_and_readouts_are_those_of_the_levels);
+    RUN(known_readouts);
+    RUN(readouts_take_no_levels);
+    RUN(what_readouts_refuse);
+    RUN(levels_that_are_not_finite);
+    RUN(readouts_that_fail_or_are_canceled);
     RUN(most_probable_labels);
     RUN(what_does_not_fit_is_refused);
     RUN(failing_allocations_and_cancel);

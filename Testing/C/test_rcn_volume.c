@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rcn/rcn_volume.h"
 
+#include "rcn/rcn_calib.h"
 #include "rcn/rcn_phantom.h"
 #include "rcn_test.h"
 
@@ -409,6 +410,136 @@ static void intervals_cover(void) {
     rcn_context_destroy(ctx);
 }
 
+/* ---- levels that are not kept ---------------------------------------------------------------- */
+
+/* Sums of slabs of so many slices, and what is kept of each voxel. */
+static rcn_status add_slabs(rcn_volume_sums *sums, float *share, uint8_t *likely, rcn_context *ctx,
+                            float *levels, int slices) {
+    rcn_status status = RCN_OK;
+    for (int z = 0; z < Z && status == RCN_OK; z += slices) {
+        const int64_t first = (int64_t)X * Y * z;
+        const rcn_image slab = {levels + first * (K + 1), RCN_FLOAT32, K + 1,
+                                rcn_geometry_make(X, Y, Z - z < slices ? Z - z : slices)};
+        status = rcn_volume_add_slab(sums, share + first, likely + first, ctx, &slab);
+    }
+    return status;
+}
+
+/* The figures and the components of the whole map, also where all levels are ends and are read as
+ * one probability, and where only some slabs have nothing between. */
+static void slabs_are_the_whole(void) {
+    static float levels[N * (K + 1)], share[N], readout[N];
+    static uint8_t likely[N];
+    for (int kind = 0; kind < 3; ++kind)
+        for (int slices = 1; slices <= Z; slices += 8) {
+            rcn_context *ctx = make_context(1 + kind);
+            rcn_volume volume, whole;
+            rcn_volume_component *parts = NULL, *all = NULL;
+            int64_t part_count = -1, count = -2;
+            rcn_volume_sums sums = {.raters = K};
+            make_levels(levels, K);
+            for (int i = 0; kind && i < (kind == 1 ? N : X * Y * 3); ++i) {
+                for (int k = 1; k < K; ++k) levels[i * (K + 1) + k] = 0;
+                levels[i * (K + 1) + K] = 1 - levels[i * (K + 1)];
+            }
+            const rcn_image image = image_of(levels, K + 1), one = image_of(share, 1);
+            CHECK_STATUS(rcn_volume_predict(&whole, ctx, &image, K), RCN_OK);
+            CHECK_STATUS(rcn_volume_components_create(&all, &count, ctx, &image, K), RCN_OK);
+            CHECK_STATUS(rcn_readout_apply(readout, ctx, &image, RCN_READOUT_EXPECTED, 0), RCN_OK);
+            CHECK_STATUS(add_slabs(&sums, share, likely, ctx, levels, slices), RCN_OK);
+            CHECK(sums.between == (kind != 1) && !memcmp(share, readout, sizeof share));
+            CHECK_STATUS(rcn_volume_of_sums(&volume, ctx, &sums, &one), RCN_OK);
+            CHECK(volume.raters == K && volume.binomial == whole.binomial);
+            CHECK(volume.binomial == (kind == 1));
+            CHECK_NEAR(volume.expected, whole.expected, 1e-9 * whole.expected);
+            for (int t = 0; t < K; ++t)
+                CHECK_NEAR(volume.at_least[t], whole.at_least[t], 1e-9 * whole.at_least[t]);
+            CHECK_STATUS(
+                rcn_volume_components_of_share(&parts, &part_count, ctx, &sums, &one, likely),
+                RCN_OK);
+            CHECK(part_count == count && count > 0);
+            for (int64_t i = 0; part_count == count && i < count; ++i)
+                CHECK(parts[i].voxels == all[i].voxels && parts[i].expected == all[i].expected &&
+                      parts[i].highest == all[i].highest && parts[i].at_least == all[i].at_least &&
+                      !memcmp(parts[i].at, all[i].at, sizeof all[i].at));
+            rcn_volume_components_destroy(parts, ctx);
+            rcn_volume_components_destroy(all, ctx);
+            rcn_context_destroy(ctx);
+        }
+}
+
+/* Two raters and the levels (0.2, 0.3, 0.5): one of them marks it with 0.8, both with 0.5. */
+static void a_slab_by_hand(void) {
+    float levels[6] = {.2f, .3f, .5f, .6f, .1f, .3f}, share[2];
+    uint8_t likely[2];
+    const rcn_image slab = {levels, RCN_FLOAT32, 3, rcn_geometry_make(2, 1, 1)};
+    rcn_context *ctx = make_context(1);
+    rcn_volume_sums sums = {.raters = 2};
+    CHECK_STATUS(rcn_volume_add_slab(&sums, share, likely, ctx, &slab), RCN_OK);
+    CHECK(likely[0] == 2 && likely[1] == 0 && sums.between);
+    CHECK_NEAR(share[0], 0.65, 1e-6);
+    CHECK_NEAR(share[1], 0.35, 1e-6);
+    CHECK_NEAR(sums.levels[2], 0.8, 1e-6);
+    rcn_context_destroy(ctx);
+}
+
+static void bad_slabs(void) {
+    static float levels[N * (K + 1)], share[N];
+    static uint8_t likely[N];
+    rcn_context *ctx = make_context(2);
+    rcn_volume_sums sums = {.raters = K}, before = sums;
+    rcn_volume volume = {.raters = -7};
+    rcn_volume_component *components = (rcn_volume_component *)&volume;
+    int64_t count = -7;
+    make_levels(levels, K);
+    rcn_image image = image_of(levels, K + 1), one = image_of(share, 1);
+    CHECK_STATUS(rcn_volume_add_slab(&sums, share, likely, NULL, &image), RCN_EINVALID);
+    CHECK_STATUS(rcn_volume_add_slab(NULL, share, likely, ctx, &image), RCN_EINVALID);
+    CHECK_STATUS(rcn_volume_add_slab(&sums, NULL, likely, ctx, &image), RCN_EINVALID);
+    CHECK_STATUS(rcn_volume_add_slab(&sums, share, NULL, ctx, &image), RCN_EINVALID);
+    CHECK_STATUS(rcn_volume_add_slab(&sums, share, likely, ctx, NULL), RCN_EINVALID);
+    CHECK_STATUS(rcn_volume_add_slab(&sums, share, likely, ctx, &one), RCN_EINVALID);
+    CHECK_ERROR(ctx, "one component more than there are raters");
+    levels[(5 + X * 2) * (K + 1) + 1] = NAN;
+    CHECK_STATUS(rcn_volume_add_slab(&sums, share, likely, ctx, &image), RCN_EDATA);
+    CHECK_ERROR(ctx, "(5, 2, 0)");
+    CHECK(!memcmp(&sums, &before, sizeof sums));
+    CHECK_STATUS(rcn_volume_of_sums(&volume, ctx, NULL, &one), RCN_EINVALID);
+    CHECK_STATUS(rcn_volume_of_sums(&volume, ctx, &sums, NULL), RCN_EINVALID);
+    CHECK_STATUS(rcn_volume_of_sums(NULL, ctx, &sums, &one), RCN_EINVALID);
+    sums.between = 1;
+    CHECK_STATUS(rcn_volume_of_sums(NULL, ctx, &sums, &one), RCN_EINVALID);
+    CHECK_STATUS(rcn_volume_of_sums(&volume, NULL, &sums, &one), RCN_EINVALID);
+    CHECK_STATUS(rcn_volume_components_of_share(&components, &count, ctx, NULL, &one, likely),
+                 RCN_EINVALID);
+    CHECK_STATUS(rcn_volume_components_of_share(&components, &count, ctx, &sums, &one, NULL),
+                 RCN_EINVALID);
+    CHECK_STATUS(rcn_volume_components_of_share(&components, &count, ctx, &sums, &image, likely),
+                 RCN_EINVALID);
+    CHECK_STATUS(rcn_volume_components_of_share(&components, &count, ctx, &sums, NULL, likely),
+                 RCN_EINVALID);
+    CHECK_STATUS(rcn_volume_components_of_share(NULL, &count, ctx, &sums, &one, likely),
+                 RCN_EINVALID);
+    CHECK(volume.raters == -7 && count == -7 && components == (rcn_volume_component *)&volume);
+    rcn_context_destroy(ctx);
+}
+
+static rcn_status measure_slabs(rcn_context *ctx, void *payload) {
+    static float share[N];
+    static uint8_t likely[N];
+    rcn_volume_sums sums = {.raters = K};
+    rcn_volume volume;
+    rcn_volume_component *components = NULL;
+    int64_t count = 0;
+    const rcn_image one = image_of(share, 1);
+    rcn_status status = add_slabs(&sums, share, likely, ctx, payload, 6);
+    if (status == RCN_OK) status = rcn_volume_of_sums(&volume, ctx, &sums, &one);
+    if (status == RCN_OK)
+        status = rcn_volume_components_of_share(&components, &count, ctx, &sums, &one, likely);
+    rcn_volume_components_destroy(components, ctx);
+    return status;
+}
+
 /* ---- bad input ------------------------------------------------------------------------------- */
 
 static void bad_arguments(void) {
@@ -466,6 +597,8 @@ static void failing_allocations_and_cancel(void) {
     rcn_image image = image_of(levels, K + 1);
     check_failing_allocations(measure, &image);
     check_cancelling(measure, &image, 6);
+    check_failing_allocations(measure_slabs, levels);
+    check_cancelling(measure_slabs, levels, 6);
 }
 
 int main(void) {
@@ -477,6 +610,9 @@ int main(void) {
     RUN(figures_by_hand);
     RUN(components_are_those_of_flood_fill);
     RUN(components_of_nothing_and_of_one_probability);
+    RUN(slabs_are_the_whole);
+    RUN(a_slab_by_hand);
+    RUN(bad_slabs);
     RUN(intervals_cover);
     RUN(bad_arguments);
     RUN(failing_allocations_and_cancel);

@@ -67,6 +67,37 @@ def test_readouts(flat, tmp_path, readout, weights):
     assert not (tmp_path / "c01_levels.nii.gz").exists()
 
 
+def close(a, b):
+    """Equal but for the rounding of sums."""
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(close(a[key], b[key]) for key in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(close(x, y) for x, y in zip(a, b))
+    return a == pytest.approx(b, rel=1e-12) if isinstance(a, float) else a == b
+
+
+@pytest.mark.parametrize("readout", ["majority", "expected", "at-least:1"])
+@pytest.mark.parametrize("kind,tiles", [
+    ("flat", []), ("flat", ["--tile", "32"]), ("flat", ["--tile", "24", "--flips"]), ("slices", []), ("slices", ["--tile", "20,20,1"]),
+    ("volume", []), ("volume", ["--tile", "24,24,9"]), ("volume", ["--tile", "40,40,16", "--overlap", "0"]), ("resampled", [])])
+def test_without_levels_everything_else_is_the_same(tmp_path, kind, tiles, readout):
+    spacing = {"resampled": [2.0, 1.0, 1.0]}.get(kind)
+    write_model(tmp_path / "m.safetensors", arch="unet" if kind in ("flat", "slices") else "unet3d", spacing=spacing).close()
+    image = picture(kind, 45, 52) if kind == "flat" else picture(kind, 32, 35, 33)
+    write_image(tmp_path / "c.nrrd", image)
+    found = []
+    for extra in ([], ["--no-levels"], ["--no-levels", "--threads", "1"]):
+        done = run("predict", "--model", tmp_path / "m.safetensors", "--image", tmp_path / "c.nrrd", "-o", tmp_path / str(len(found)),
+                   "--uncertainty", "--readout", readout, *tiles, *extra, "--json", "-")
+        found.append(done.json["cases"][0])
+    whole, *parts = found
+    assert "levels" in whole and whole["volumes"]["levels"] == "predicted"
+    for part in parts:
+        assert "levels" not in part and close(whole["volumes"], part["volumes"]) and part["tiles"] == whole["tiles"]
+        for name in ("prob", "mask", "uncertainty"):
+            assert np.array_equal(read_image(whole[name]).array, read_image(part[name]).array)
+
+
 def test_the_models_readout_is_the_default(tmp_path):
     write_model(tmp_path / "m.safetensors", readout="expected").close()
     write_image(tmp_path / "c.nrrd", picture("flat", 20, 24))
@@ -257,6 +288,27 @@ def test_temperature(flat, tmp_path):
         assert np.abs(read_image(tmp_path / folder / "c01_prob.nrrd").array - softer[..., 2:].sum(-1)).max() < 1e-5
     run("predict", "--model", tmp_path / "t.safetensors", "--image", image, "-o", tmp_path / "c", "--no-recalibration")
     assert np.abs(read_image(tmp_path / "c" / "c01_levels.nrrd").array - levels).max() < 1e-5
+
+
+@pytest.mark.parametrize("method", ["temperature", "platt"])
+@pytest.mark.parametrize("loss", ["ordinal", "bce"])
+@pytest.mark.parametrize("readout", ["majority", "expected"])
+def test_without_levels_corrections_are_the_same(tmp_path, method, loss, readout):
+    bce = loss == "bce"
+    write_model(tmp_path / "m.safetensors", **({"outputs": 1, "loss": "bce"} if bce else {})).close()
+    write_image(tmp_path / "c.nrrd", picture("flat", 45, 52))
+    one = correction("platt", 0, [0.5, 0.3], readout) if method == "platt" else correction("temperature", 0 if bce else 4, [2.5], readout)
+    (tmp_path / "r.json").write_text(json.dumps({**one, "one_probability": bce}))
+    words = ["predict", "--model", tmp_path / "m.safetensors", "--image", tmp_path / "c.nrrd", "--recalibration", tmp_path / "r.json",
+             "--readout", readout, "--json", "-"]
+    whole = run(*words, "-o", tmp_path / "whole").json["cases"][0]
+    part = run(*words, "-o", tmp_path / "part", "--no-levels").json["cases"][0]
+    plain = run(*words[:5], "-o", tmp_path / "plain", "--readout", readout, "--json", "-").json["cases"][0]
+    assert ("levels" in whole) == (method == "temperature") and "levels" not in part
+    assert close(whole["volumes"], part["volumes"])
+    for name in ("prob", "mask"):
+        assert np.array_equal(read_image(whole[name]).array, read_image(part[name]).array)
+    assert not np.array_equal(read_image(plain["prob"]).array, read_image(part["prob"]).array)
 
 
 def test_a_correction_of_one_readout(flat, tmp_path):

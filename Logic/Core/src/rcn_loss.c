@@ -784,7 +784,6 @@ typedef struct loss_job {
     const rcn_loss *loss;
     constants own;
     float *gradient;
-    float *levels;
     const float *logits;
     const rcn_loss_target *targets;
     int64_t voxels;
@@ -1194,49 +1193,17 @@ void rcn__loss_find_levels(block *b, const rcn_loss *loss, const constants *own)
     find_levels(b, loss, own);
 }
 
-static void levels_chunk(int64_t chunk, int thread, void *payload) {
-    (void)thread;
-    const loss_job *job = payload;
-    const rcn_loss *loss = job->loss;
-    const int levels = loss->options.raters + 1;
-    const int64_t sample = chunk / job->chunks_per_sample;
-    const float *logits = job->logits + sample * loss->channels * job->voxels;
-    float *out = job->levels + sample * levels * job->voxels;
-    int64_t first, end;
-    block b;
-    rcn__chunk_range(&first, &end, chunk % job->chunks_per_sample, job->voxels, RCN_CHUNK);
-    for (int64_t at = first; at < end; at += LANES) {
-        const int count = (int)(end - at < LANES ? end - at : LANES);
-        read_logits(&b, logits + at, loss->channels, job->voxels, count);
-        find_levels(&b, loss, &job->own);
-        for (int k = 0; k < levels; ++k)
-            memcpy(out + k * job->voxels + at, b.p[k], (size_t)count * sizeof **b.p);
-    }
-}
-
 rcn_status rcn_loss_levels(float *levels, const rcn_loss *loss, rcn_context *ctx,
                            const float *logits, const float *parameters, int64_t samples,
                            int64_t voxels) {
-    loss_job job = {0};
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     const rcn_status status = rcn__loss_check_batch(ctx, loss, logits, parameters, samples, voxels);
     if (status != RCN_OK) return status;
     if (!levels) return rcn__fail(ctx, RCN_EINVALID, "The output levels is NULL.");
-    if (is_structured(loss->options.kind)) {
-        if (loss->options.structures == 1)
-            return rcn_loss_structure_levels(levels, loss, ctx, 1, logits, parameters, samples,
-                                             voxels);
+    if (loss->options.structures > 1)
         return rcn__fail(ctx, RCN_EINVALID,
                          "Each of the %d structures has its own levels; choose one structure.",
                          loss->options.structures);
-    }
-    job.loss = loss;
-    job.levels = levels;
-    job.logits = logits;
-    job.voxels = voxels;
-    job.chunks_per_sample = rcn__chunk_count(voxels, RCN_CHUNK);
-    rcn__loss_constants(&job.own, loss, parameters);
-    return rcn__for_chunks(ctx, "computing the levels", samples * job.chunks_per_sample,
-                           levels_chunk, &job);
+    return rcn_loss_structure_levels(levels, loss, ctx, 1, logits, parameters, samples, voxels);
 }

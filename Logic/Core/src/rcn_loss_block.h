@@ -11,7 +11,11 @@
 
 /* Voxels are taken through a kernel LANES at a time, channel by channel: every inner loop runs over
  * LANES neighbors and becomes vector code, and a block of 8 channels stays in the first cache. */
-enum { LANES = 64, MAX_LEVELS = RCN_MAX_RATERS + 1, MAX_LABELS = RCN_MAX_STRUCTURES + 1 };
+enum {
+    LANES = RCN_LOSS_LANES,
+    MAX_LEVELS = RCN_MAX_RATERS + 1,
+    MAX_LABELS = RCN_MAX_STRUCTURES + 1
+};
 
 /* Raw outputs are used within these bounds, so that their differences stay finite; the logarithm of
  * a probability of zero must lie well below any of them. */

@@ -289,15 +289,18 @@ double rcn_loss_correlation(const rcn_loss *loss, const float *parameters) {
     }
 }
 
-typedef struct means_job {
+typedef struct read_job {
     const rcn_loss *loss;
     constants own;
-    float *out;
+    const rcn__loss_source *source;
     const float *logits;
     int64_t voxels;
     int64_t chunks_per_sample;
     int structure; /* whose levels are wanted; 0: the means of all */
-} means_job;
+    rcn__loss_sink sink;
+    void *payload;
+    int *bad; /* per thread */
+} read_job;
 
 /* p_0 = no, p_K = yes, nothing between. */
 RCN_INLINE void sure_levels(block *b, const float *yes, const float *no, int raters) {
@@ -330,17 +333,21 @@ RCN_DISPATCH static void find_shares(block *b, float (*others)[LANES], const flo
             others[l][i] = b->p[l][i] < 0.5f ? 1.0f - b->p[l][i] : others[l][i];
 }
 
+RCN_DISPATCH static void read_head(block *b, const float *logits, int channels, int64_t voxels,
+                                   int count) {
+    read_outputs(b, logits, channels, voxels, count);
+}
+
 /* b->p = the levels of structure c + 1, of heads or of the only one. */
-static void find_head_levels(block *b, const means_job *job, const float *logits, int c,
-                             int count) {
+static void find_head_levels(block *b, const read_job *job, const float *logits, int c, int count) {
     const rcn_loss *loss = job->loss->head ? job->loss->head : job->loss;
-    read_outputs(b, logits + (int64_t)c * loss->channels * job->voxels, loss->channels, job->voxels,
-                 count);
+    read_head(b, logits + (int64_t)c * loss->channels * job->voxels, loss->channels, job->voxels,
+              count);
     rcn__loss_find_levels(b, loss, &job->own);
 }
 
 /* mean[c] of each structure by its levels, and what is left for the background. */
-static void find_head_means(block *b, float (*mean)[LANES], const means_job *job,
+static void find_head_means(block *b, float (*mean)[LANES], const read_job *job,
                             const float *logits, int count) {
     const int raters = job->loss->options.raters, structures = job->loss->options.structures;
     float sum[LANES] = {0};
@@ -358,22 +365,35 @@ static void find_head_means(block *b, float (*mean)[LANES], const means_job *job
     }
 }
 
-static void means_chunk(int64_t chunk, int thread, void *payload) {
-    (void)thread;
-    const means_job *job = payload;
+/* Non-zero when the first `count` of each row are finite. */
+RCN_DISPATCH static int rows_are_finite(const float *rows, int64_t stride, int number, int count) {
+    float sums[LANES] = {0}, sum = 0;
+    for (int k = 0; k < number; ++k, rows += stride) {
+        if (count == LANES)
+            for (int i = 0; i < LANES; ++i) sums[i] += rows[i] * 0.0f;
+        else
+            for (int i = 0; i < count; ++i) sums[i] += rows[i] * 0.0f;
+    }
+    for (int i = 0; i < LANES; ++i) sum += sums[i];
+    return sum == 0;
+}
+
+static void read_chunk(int64_t chunk, int thread, void *payload) {
+    const read_job *job = payload;
     const rcn_loss *loss = job->loss;
     const int raters = loss->options.raters, labels = loss->options.structures + 1;
     const int planes = job->structure ? raters + 1 : labels, c = job->structure;
     const int by_levels = loss->head || !is_structured(loss->options.kind);
-    const int64_t sample = chunk / job->chunks_per_sample;
+    const int64_t sample = chunk / job->chunks_per_sample, skipped = job->source->first;
     const float *logits = job->logits + sample * loss->channels * job->voxels;
-    float *out = job->out + sample * planes * job->voxels;
     float others[MAX_LABELS][LANES], yes[LANES];
     int64_t first, end;
     block b;
-    rcn__chunk_range(&first, &end, chunk % job->chunks_per_sample, job->voxels, RCN_CHUNK);
-    for (int64_t at = first; at < end; at += LANES) {
-        const int count = (int)(end - at < LANES ? end - at : LANES);
+    rcn__chunk_range(&first, &end, chunk % job->chunks_per_sample, job->source->end - skipped,
+                     RCN_CHUNK);
+    for (int64_t at = first + skipped; at < end + skipped; at += LANES) {
+        const int64_t left = end + skipped - at;
+        const int count = (int)(left < LANES ? left : LANES);
         float(*result)[LANES] = b.p;
         if (by_levels && c) {
             find_head_levels(&b, job, logits + at, c - 1, count);
@@ -387,31 +407,71 @@ static void means_chunk(int64_t chunk, int thread, void *payload) {
                 levels_from_share(&b, yes, others[c], job->own.gamma,
                                   loss->options.kind == RCN_LOSS_CATEGORICAL, raters);
         }
-        for (int k = 0; k < planes; ++k)
-            memcpy(out + k * job->voxels + at, result[k], (size_t)count * sizeof **result);
+        if (job->bad) {
+            if (!rows_are_finite(logits + at, job->voxels, loss->channels, count))
+                job->bad[thread] |= RCN_BAD_LOGITS;
+            if (!rows_are_finite(*result, LANES, planes, count))
+                job->bad[thread] |= RCN_BAD_RESULTS;
+        }
+        job->sink(*result, sample, at, count, job->payload);
     }
 }
 
-static rcn_status run_means(float *out, const rcn_loss *loss, rcn_context *ctx, int structure,
+rcn_status rcn__loss_read(int *bad, rcn_context *ctx, const rcn__loss_source *source,
+                          rcn__loss_sink sink, void *payload) {
+    rcn_status status;
+    const rcn_loss *loss = source->loss;
+    read_job job = {.source = source, .sink = sink, .payload = payload, .bad = NULL};
+    rcn__clear(ctx);
+    RCN_TRY(rcn__loss_check_batch(ctx, loss, source->logits, source->parameters, source->samples,
+                                  source->voxels));
+    job.structure = source->wanted == RCN_WANT_LEVELS ? 1 : source->wanted;
+    if (source->wanted < RCN_WANT_LEVELS || job.structure > loss->options.structures)
+        RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "Structure %d does not exist; the loss has %d.",
+                          source->wanted, loss->options.structures));
+    if (source->wanted == RCN_WANT_LEVELS && loss->options.structures > 1)
+        RCN_TRY(rcn__fail(ctx, RCN_EINVALID,
+                          "Each of the %d structures has its own levels; choose one structure.",
+                          loss->options.structures));
+    job.loss = loss;
+    job.logits = source->logits;
+    job.voxels = source->voxels;
+    job.chunks_per_sample = rcn__chunk_count(source->end - source->first, RCN_CHUNK);
+    rcn__loss_constants(&job.own, loss, source->parameters);
+    if (bad) RCN_ALLOC_ZERO(job.bad, ctx, ctx->threads, "bookkeeping");
+    RCN_TRY(rcn__for_chunks(ctx, job.structure ? "computing the levels" : "computing the means",
+                            source->samples * job.chunks_per_sample, read_chunk, &job));
+    if (bad)
+        for (int t = *bad = 0; t < ctx->threads; ++t) *bad |= job.bad[t];
+done:
+    rcn__free(ctx, job.bad);
+    return status;
+}
+
+typedef struct planes {
+    float *out; /* (samples, count, voxels) */
+    int64_t voxels;
+    int count;
+} planes;
+
+static void write_planes(const float *values, int64_t sample, int64_t first, int count,
+                         void *payload) {
+    const planes *to = payload;
+    float *out = to->out + sample * to->count * to->voxels + first;
+    for (int k = 0; k < to->count; ++k)
+        memcpy(out + k * to->voxels, values + (int64_t)k * LANES, (size_t)count * sizeof *out);
+}
+
+static rcn_status run_means(float *out, const rcn_loss *loss, rcn_context *ctx, int wanted,
                             const float *logits, const float *parameters, int64_t samples,
                             int64_t voxels) {
-    means_job job = {0};
+    const rcn__loss_source source = {loss, parameters, logits, samples, voxels, 0, voxels, wanted};
     rcn__clear(ctx);
     const rcn_status status = rcn__loss_check_batch(ctx, loss, logits, parameters, samples, voxels);
     if (status != RCN_OK) return status;
     if (!out) return rcn__fail(ctx, RCN_EINVALID, "The output result is NULL.");
-    if (structure < 0 || structure > loss->options.structures)
-        return rcn__fail(ctx, RCN_EINVALID, "Structure %d does not exist; the loss has %d.",
-                         structure, loss->options.structures);
-    job.loss = loss;
-    job.out = out;
-    job.logits = logits;
-    job.voxels = voxels;
-    job.chunks_per_sample = rcn__chunk_count(voxels, RCN_CHUNK);
-    job.structure = structure;
-    rcn__loss_constants(&job.own, loss, parameters);
-    return rcn__for_chunks(ctx, structure ? "computing the levels" : "computing the means",
-                           samples * job.chunks_per_sample, means_chunk, &job);
+    planes to = {out, voxels, (wanted ? loss->options.raters : loss->options.structures) + 1};
+    return rcn__loss_read(NULL, ctx, &source, write_planes, &to);
 }
 
 rcn_status rcn_loss_means(float *means, const rcn_loss *loss, rcn_context *ctx, const float *logits,
@@ -424,8 +484,12 @@ rcn_status rcn_loss_structure_levels(float *levels, const rcn_loss *loss, rcn_co
                                      int structure, const float *logits, const float *parameters,
                                      int64_t samples, int64_t voxels) {
     if (!ctx) return RCN_EINVALID;
-    return run_means(levels, loss, ctx, structure ? structure : -1, logits, parameters, samples,
-                     voxels);
+    if (loss && (structure < 1 || structure > loss->options.structures)) {
+        rcn__clear(ctx);
+        return rcn__fail(ctx, RCN_EINVALID, "Structure %d does not exist; the loss has %d.",
+                         structure, loss->options.structures);
+    }
+    return run_means(levels, loss, ctx, structure, logits, parameters, samples, voxels);
 }
 
 typedef struct spread_job {

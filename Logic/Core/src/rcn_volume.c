@@ -85,7 +85,21 @@ typedef struct volume_job {
     int64_t voxels;
     double *sums; /* [chunks][raters + 1] of the levels */
     int64_t *bad; /* per thread: lowest voxel that cannot be used, or INT64_MAX */
+    /* What is kept of each voxel; NULL: nothing. */
+    float *share;
+    uint8_t *likely;
 } volume_job;
+
+/* The most raters that mark a voxel with these levels more likely than not. */
+static int likely_raters(const double *level, int raters) {
+    double tail = 0;
+    int t = raters;
+    for (; t > 0; --t) {
+        tail += level[t];
+        if ((float)tail >= 0.5f) break; /* rounded as the readout is */
+    }
+    return t;
+}
 
 static void volume_chunk(int64_t chunk, int thread, void *payload) {
     volume_job *job = payload;
@@ -101,38 +115,94 @@ static void volume_chunk(int64_t chunk, int thread, void *payload) {
         }
         read_levels(level, &job->reader, i, share);
         for (int k = 0; k < levels; ++k) sums[k] += level[k];
+        if (!job->share) continue;
+        job->share[i] = share;
+        job->likely[i] = (uint8_t)likely_raters(level, job->reader.raters);
     }
+}
+
+/* From the sums of exactly t to those of at least t. */
+static void fill_volume(rcn_volume *out, const double *levels, int raters, int binomial) {
+    memset(out, 0, sizeof *out);
+    out->raters = raters;
+    out->binomial = binomial && raters > 1;
+    for (int t = 1; t <= raters; ++t) out->at_least[t - 1] = levels[t];
+    for (int t = raters - 1; t >= 1; --t) out->at_least[t - 1] += out->at_least[t];
+    for (int t = 0; t < raters; ++t) out->expected += out->at_least[t] / raters;
+}
+
+/* levels[0 ... raters] += the sums of the levels that the reader sees; what else the job says is
+ * done for each voxel. */
+static rcn_status sum_levels(double *levels, rcn_context *ctx, volume_job *job,
+                             const rcn_geometry *geometry) {
+    rcn_status status;
+    const int count = job->reader.raters + 1;
+    job->voxels = rcn_geometry_voxels(geometry);
+    const int64_t chunks = rcn__chunk_count(job->voxels, RCN_CHUNK);
+    RCN_ALLOC_ZERO(job->sums, ctx, chunks * count, "volumes");
+    RCN_ALLOC(job->bad, ctx, ctx->threads, "volumes");
+    for (int t = 0; t < ctx->threads; ++t) job->bad[t] = INT64_MAX;
+    RCN_TRY(rcn__for_chunks(ctx, "measuring volumes", chunks, volume_chunk, job));
+    RCN_TRY(rcn__check_voxels(ctx, job->bad, geometry, job->reader.data, job->reader.components));
+    for (int64_t chunk = 0; chunk < chunks; ++chunk)
+        for (int k = 0; k < count; ++k) levels[k] += job->sums[chunk * count + k];
+done:
+    rcn__free(ctx, job->sums);
+    rcn__free(ctx, job->bad);
+    return status;
 }
 
 rcn_status rcn_volume_predict(rcn_volume *out, rcn_context *ctx, const rcn_image *prediction,
                               int raters) {
     rcn_status status;
     volume_job job = {.sums = NULL, .bad = NULL};
+    double levels[RCN_MAX_RATERS + 1] = {0};
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!out) return rcn__fail(ctx, RCN_EINVALID, "The output volumes is NULL.");
     RCN_TRY(open_reader(&job.reader, ctx, prediction, raters));
-    job.voxels = rcn_geometry_voxels(&prediction->geometry);
-    const int64_t chunks = rcn__chunk_count(job.voxels, RCN_CHUNK);
-    RCN_ALLOC_ZERO(job.sums, ctx, chunks * (raters + 1), "volumes");
-    RCN_ALLOC(job.bad, ctx, ctx->threads, "volumes");
-    for (int t = 0; t < ctx->threads; ++t) job.bad[t] = INT64_MAX;
-    RCN_TRY(rcn__for_chunks(ctx, "measuring volumes", chunks, volume_chunk, &job));
-    RCN_TRY(rcn__check_voxels(ctx, job.bad, &prediction->geometry, prediction->data,
-                              prediction->components));
-    memset(out, 0, sizeof *out);
-    out->raters = raters;
-    out->binomial = job.reader.binomial && raters > 1;
-    for (int64_t chunk = 0; chunk < chunks; ++chunk)
-        for (int t = 1; t <= raters; ++t)
-            out->at_least[t - 1] += job.sums[chunk * (raters + 1) + t];
-    /* From exactly t to at least t. */
-    for (int t = raters - 1; t >= 1; --t) out->at_least[t - 1] += out->at_least[t];
-    for (int t = 0; t < raters; ++t) out->expected += out->at_least[t] / raters;
+    RCN_TRY(sum_levels(levels, ctx, &job, &prediction->geometry));
+    fill_volume(out, levels, raters, job.reader.binomial);
 done:
-    rcn__free(ctx, job.sums);
-    rcn__free(ctx, job.bad);
     return status;
+}
+
+/* ---- levels that are not kept ---------------------------------------------------------------- */
+
+rcn_status rcn_volume_add_slab(rcn_volume_sums *sums, float *share, uint8_t *likely,
+                               rcn_context *ctx, const rcn_image *levels) {
+    rcn_status status;
+    volume_job job = {.share = share, .likely = likely};
+    double added[RCN_MAX_RATERS + 1] = {0};
+    int ends = 1;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    const char *sentence = rcn_image_check(levels);
+    if (!sentence && (!sums || !share || !likely)) sentence = "The output volumes is NULL.";
+    if (!sentence && levels->components != sums->raters + 1)
+        sentence = "Levels must have one component more than there are raters.";
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    RCN_TRY(open_reader(&job.reader, ctx, levels, sums->raters));
+    ends = job.reader.binomial;
+    /* Whether all levels of the image are ends is known after the last slab only; then the share
+     * tells everything. */
+    job.reader.binomial = 0;
+    RCN_TRY(sum_levels(added, ctx, &job, &levels->geometry));
+    for (int k = 0; k <= sums->raters; ++k) sums->levels[k] += added[k];
+    sums->between |= !ends;
+done:
+    return status;
+}
+
+rcn_status rcn_volume_of_sums(rcn_volume *out, rcn_context *ctx, const rcn_volume_sums *sums,
+                              const rcn_image *share) {
+    if (!ctx) return RCN_EINVALID;
+    if (!sums || !sums->between)
+        return rcn_volume_predict(out, ctx, share, sums ? sums->raters : 0);
+    rcn__clear(ctx);
+    if (!out) return rcn__fail(ctx, RCN_EINVALID, "The output volumes is NULL.");
+    fill_volume(out, sums->levels, sums->raters, 0);
+    return RCN_OK;
 }
 
 /* A rater who left voxels out has no volume, only a lower bound of one. */
@@ -321,22 +391,23 @@ void rcn_volume_summarize(rcn_volume_figures *out, const rcn_volume_row *rows, i
 
 /* ---- components ------------------------------------------------------------------------------ */
 
-/* The most raters that mark the voxel more likely than not. */
-static int likely_raters(const level_reader *reader, int64_t voxel, float share) {
-    double level[RCN_MAX_RATERS + 1], tail = 0;
-    read_levels(level, reader, voxel, share);
-    int t = reader->raters;
-    for (; t > 0; --t) {
-        tail += level[t];
-        if ((float)tail >= 0.5f) break; /* rounded as the readout is */
-    }
-    return t;
+/* A voxel of a map, or of what was kept of levels. */
+typedef struct component_reader {
+    level_reader map;
+    const uint8_t *likely; /* NULL: the map tells */
+} component_reader;
+
+static int likely_at(const component_reader *reader, int64_t voxel, float share) {
+    double level[RCN_MAX_RATERS + 1];
+    if (reader->likely) return reader->likely[voxel];
+    read_levels(level, &reader->map, voxel, share);
+    return likely_raters(level, reader->map.raters);
 }
 
 static void find_likely(uint8_t *inside, int64_t first, int64_t count, void *payload) {
-    const level_reader *reader = payload;
+    const component_reader *reader = payload;
     for (int64_t i = 0; i < count; ++i)
-        inside[i] = likely_raters(reader, first + i, read_share(reader, first + i)) > 0;
+        inside[i] = likely_at(reader, first + i, read_share(&reader->map, first + i)) > 0;
 }
 
 /* Largest first. Equal ones in raster order, so that qsort(), which is not stable, has no
@@ -350,11 +421,11 @@ static int by_expected(const void *a, const void *b) {
 }
 
 static void add_run(rcn_volume_component *component, const rcn__run *run,
-                    const level_reader *reader, const int64_t size[3]) {
+                    const component_reader *reader, const int64_t size[3]) {
     for (int64_t x = run->first; x < run->end; ++x) {
         const int64_t voxel = run->row * size[0] + x;
-        const float share = read_share(reader, voxel);
-        const int likely = likely_raters(reader, voxel, share);
+        const float share = read_share(&reader->map, voxel);
+        const int likely = likely_at(reader, voxel, share);
         component->expected += (double)share;
         if (likely > component->at_least) component->at_least = likely;
         if ((double)share > component->highest) {
@@ -367,19 +438,19 @@ static void add_run(rcn_volume_component *component, const rcn__run *run,
     component->voxels += run->end - run->first;
 }
 
-rcn_status rcn_volume_components_create(rcn_volume_component **out, int64_t *count,
-                                        rcn_context *ctx, const rcn_image *prediction, int raters) {
+static rcn_status make_components(rcn_volume_component **out, int64_t *count, rcn_context *ctx,
+                                  const rcn_image *map, int raters, const uint8_t *likely) {
     static const char *const what = "components of the map";
     rcn_status status;
     rcn_volume checked;
-    level_reader reader;
+    component_reader reader = {.likely = likely};
     rcn_volume_component *components = NULL;
     rcn__components found = {NULL, 0, 0};
     if (!ctx) return RCN_EINVALID;
     if (!out || !count) return rcn__fail(ctx, RCN_EINVALID, "The output components is NULL.");
-    RCN_TRY(rcn_volume_predict(&checked, ctx, prediction, raters)); /* every voxel can be used */
-    RCN_TRY(open_reader(&reader, ctx, prediction, raters));
-    const int64_t *size = prediction->geometry.size;
+    RCN_TRY(rcn_volume_predict(&checked, ctx, map, raters)); /* every voxel can be used */
+    RCN_TRY(open_reader(&reader.map, ctx, map, raters));
+    const int64_t *size = map->geometry.size;
     RCN_TRY(rcn__components_find(&found, ctx, size, find_likely, &reader,
                                  "finding components of the map", what));
     RCN_ALLOC_ZERO(components, ctx, found.count, what);
@@ -393,6 +464,22 @@ done:
     rcn__components_free(&found, ctx);
     rcn__free(ctx, components);
     return status;
+}
+
+rcn_status rcn_volume_components_create(rcn_volume_component **out, int64_t *count,
+                                        rcn_context *ctx, const rcn_image *prediction, int raters) {
+    return make_components(out, count, ctx, prediction, raters, NULL);
+}
+
+rcn_status rcn_volume_components_of_share(rcn_volume_component **out, int64_t *count,
+                                          rcn_context *ctx, const rcn_volume_sums *sums,
+                                          const rcn_image *share, const uint8_t *likely) {
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!sums || !likely) return rcn__fail(ctx, RCN_EINVALID, "No levels were added up.");
+    if (share && share->components != 1)
+        return rcn__fail(ctx, RCN_EINVALID, "A share of raters has one component.");
+    return make_components(out, count, ctx, share, sums->raters, sums->between ? likely : NULL);
 }
 
 void rcn_volume_components_destroy(rcn_volume_component *components, rcn_context *ctx) {

@@ -20,6 +20,7 @@
  *      rcn_image_reorder()       the axes that a network has learned (rcn_orient.h)
  *      rcn_normalize_fit()       from an image as read to what a network expects (rcn_normalize.h)
  *   6. rcn_predict_levels()      level probabilities of an image of any size (rcn_predict.h)
+ *      rcn_predict_readout()     one probability of them, without keeping the others
  *      rcn_predict_means()       of several structures: the share of raters for each label, from
  *                                which rcn_levels_of_mean() has the levels of any (rcn_loss.h)
  *      rcn_shares_complete()     the shares of several structures and the background (rcn_shares.h)

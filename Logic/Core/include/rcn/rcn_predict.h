@@ -11,6 +11,9 @@
  *     rcn_predict_levels(levels, net, loss, parameters, &scale, channels, NULL);
  *     rcn_readout_apply(probability, ctx, &level_image, RCN_READOUT_MAJORITY, 0);
  *
+ * Where only the readout is wanted, rcn_predict_readout() gives the same numbers in one float per
+ * voxel, and rcn_predict_slabs() hands out the levels in parts for everything else.
+ *
  * All tiles have one size, so that the network's kernels are made once. The size follows from
  * `memory` unless it is given.
  *
@@ -20,6 +23,7 @@
 #ifndef RCN_PREDICT_H
 #define RCN_PREDICT_H
 
+#include "rcn_calib.h"
 #include "rcn_loss.h"
 #include "rcn_net.h"
 #include "rcn_normalize.h"
@@ -56,6 +60,34 @@ RCN_API rcn_status rcn_predict_levels(float *levels, rcn_net *net, const rcn_los
                                       const float *parameters, const rcn_scale *scale,
                                       const rcn_channel *channels,
                                       const rcn_predict_options *options);
+
+/* Takes the levels of voxels first, first + 1, ... of the image: a float32 image of K + 1
+ * components that is valid, and may be changed, until this returns. What is not RCN_OK ends the
+ * prediction and is its status. */
+typedef rcn_status (*rcn_levels_fn)(rcn_image *levels, int64_t first, void *payload);
+
+/* The same levels, to the bits, without keeping those of the whole image: slabs of neighboring rows
+ * (of a volume, slices) from the first to the last, each once, as soon as no tile adds to them. How
+ * large they are depends on the tiles, not on the number of threads. `take` runs on the calling
+ * thread and may use the context, but not the network. */
+RCN_API rcn_status rcn_predict_slabs(rcn_levels_fn take, void *payload, rcn_net *net,
+                                     const rcn_loss *loss, const float *parameters,
+                                     const rcn_scale *scale, const rcn_channel *channels,
+                                     const rcn_predict_options *options);
+
+/* *voxels = those of the largest slab: what is in memory at a time. All of the image where one
+ * layer of overlapping tiles, or of tiles with flips, covers it from the first to the last row (of
+ * a volume, slice). */
+RCN_API rcn_status rcn_predict_slab_plan(int64_t *voxels, rcn_net *net, const int64_t size[3],
+                                         const rcn_predict_options *options);
+
+/* out[voxel] = the readout of the levels (rcn_calib.h): to the bits what rcn_readout_apply() makes
+ * of those of rcn_predict_levels(), in 4 bytes per voxel and a slab instead of 4 (K + 2). Statuses
+ * as above. Failed or canceled: partly written. */
+RCN_API rcn_status rcn_predict_readout(float *out, rcn_net *net, const rcn_loss *loss,
+                                       rcn_readout readout, int at_least, const float *parameters,
+                                       const rcn_scale *scale, const rcn_channel *channels,
+                                       const rcn_predict_options *options);
 
 /* means (voxels, C + 1), those of a voxel next to each other: the expected share of raters who give
  * each label, background first. As above otherwise. With rcn_loss_correlation() and

@@ -41,6 +41,33 @@ typedef struct rcn_volume {
 RCN_API rcn_status rcn_volume_predict(rcn_volume *out, rcn_context *ctx,
                                       const rcn_image *prediction, int raters);
 
+/* ---- levels that are not kept ------------------------------------------------------------------
+ *
+ * What volumes and components need of levels that come a slab at a time (rcn_predict_slabs()):
+ * sums, and five bytes per voxel instead of 4 (K + 1).
+ *
+ *     rcn_volume_sums sums = {.raters = raters};
+ *     rcn_volume_add_slab(&sums, share + first, likely + first, ctx, &levels);      for each slab
+ *     rcn_volume_of_sums(&volume, ctx, &sums, &share_image);
+ *     rcn_volume_components_of_share(&components, &count, ctx, &sums, &share_image, likely);
+ *
+ * The figures are those of the whole map but for rounding of sums, the components the same. */
+typedef struct rcn_volume_sums {
+    int raters;                        /* K, set beforehand */
+    int between;                       /* a level between 0 and K was seen */
+    double levels[RCN_MAX_RATERS + 1]; /* sums over voxels */
+} rcn_volume_sums;
+
+/* Adds a slab of levels. share[voxel] = the expected share of raters, as the readout "expected";
+ * likely[voxel] = the most raters that mark the voxel more likely than not. Errors as above; then
+ * `sums` is unchanged, share and likely partly written. */
+RCN_API rcn_status rcn_volume_add_slab(rcn_volume_sums *sums, float *share, uint8_t *likely,
+                                       rcn_context *ctx, const rcn_image *levels);
+
+/* The volumes, when all slabs have been added; `share` of all voxels, in any order. */
+RCN_API rcn_status rcn_volume_of_sums(rcn_volume *out, rcn_context *ctx,
+                                      const rcn_volume_sums *sums, const rcn_image *share);
+
 /* out[rater] = voxels that the rater marked; NaN where he did not answer the whole image, whose
  * volume is not known then. Returns how many are known. */
 RCN_API int rcn_volume_of_raters(double *out, const rcn_votes *votes);
@@ -156,6 +183,12 @@ typedef struct rcn_volume_component {
 RCN_API rcn_status rcn_volume_components_create(rcn_volume_component **out, int64_t *count,
                                                 rcn_context *ctx, const rcn_image *prediction,
                                                 int raters);
+
+/* The same of levels that were not kept, see rcn_volume_add_slab(). Voxels may have been reordered
+ * since, `share` and `likely` alike. */
+RCN_API rcn_status rcn_volume_components_of_share(rcn_volume_component **out, int64_t *count,
+                                                  rcn_context *ctx, const rcn_volume_sums *sums,
+                                                  const rcn_image *share, const uint8_t *likely);
 RCN_API void rcn_volume_components_destroy(rcn_volume_component *components, rcn_context *ctx);
 
 #ifdef __cplusplus
