@@ -295,6 +295,9 @@ def main():
     inherited = dict(os.environ)
     for isa in isas:
         os.environ.update({} if isa == best else LIMITS[isa])
+        # torch.compile would run what it has compiled for another instruction set, and crash.
+        cache = tempfile.TemporaryDirectory()
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache.name
         peak = run_json([program, "machine", str(options.threads)])["gflops"]
         print(f"| peak of fused multiply-adds | {isa} | | | | | | | | {peak:.0f} | |", flush=True)
         rows = numbers[isa] = {"peak_gflops": peak}
@@ -304,6 +307,7 @@ def main():
         for start in STARTS:
             if start[0] in wanted:
                 rows[start[0]] = bench_start(program, options, isa, start)
+        cache.cleanup()
         os.environ.clear()
         os.environ.update(inherited)
     if "loss" in wanted:

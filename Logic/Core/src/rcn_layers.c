@@ -449,6 +449,43 @@ static void taps_of(int64_t *first, int64_t *end, const rcn__pool *pool, int axi
                                                             : pool->kernel[axis];
 }
 
+/* Windows of 2x2 voxels side by side, all of them inside. */
+static int is_pairs(const rcn__pool *pool) {
+    if (pool->kernel[0] != 1 || pool->stride[0] != 1 || pool->pad[0] != 0) return 0;
+    for (int d = 1; d < 3; ++d)
+        if (pool->kernel[d] != 2 || pool->stride[d] != 2 || pool->pad[d] != 0 ||
+            2 * pool->out_size[d] > pool->in.size[d])
+            return 0;
+    return 1;
+}
+
+/* A row of outputs whose windows are 2x2 voxels that lie side by side, as almost all are: `upper` and
+ * `lower` are its rows of inputs. Nothing is asked for each value, and each window's choice is made
+ * by two comparisons of pairs; of equal values the first is chosen. */
+RCN_INLINE void pool_pairs(float *out, uint8_t *choice, const float *upper, const float *lower,
+                           int64_t count, const rcn__source *in, lanes scale, lanes shift) {
+    const int normed = in->scale != NULL;
+    const lanes floor = lanes_all(in->relu ? 0.0f : -INFINITY);
+    for (int64_t x = 0; x < count; ++x, upper += 2 * RCN_LANES, lower += 2 * RCN_LANES) {
+        lanes value[4] = {lanes_load(upper), lanes_load(upper + RCN_LANES), lanes_load(lower),
+                          lanes_load(lower + RCN_LANES)};
+        for (int k = 0; k < 4; ++k) {
+            if (normed) value[k] = lanes_multiply_add(value[k], scale, shift);
+            value[k] = lanes_at_least(floor, value[k]);
+        }
+        lane_numbers which = lane_numbers_zero();
+        lanes best = value[0];
+        for (int32_t k = 1; k < 4; ++k) {
+            if (choice)
+                lanes_take_larger(&best, &which, value[k], k);
+            else
+                best = lanes_at_least(best, value[k]);
+        }
+        lanes_store(out + x * RCN_LANES, best);
+        if (choice) lane_numbers_store(choice + x * RCN_LANES, which);
+    }
+}
+
 /* One row of outputs. */
 RCN_DISPATCH static void pool_row(int64_t chunk, const pool_job *job) {
     const rcn__pool *pool = job->pool;
@@ -467,6 +504,12 @@ RCN_DISPATCH static void pool_row(int64_t chunk, const pool_job *job) {
     if (normed) {
         scale = lanes_load(job->in.scale + plane * RCN_LANES);
         shift = lanes_load(job->in.shift + plane * RCN_LANES);
+    }
+    if (is_pairs(pool)) {
+        const float *upper = in + (z * size[1] + rcn__row_place(2 * y, window)) * size[2] * RCN_LANES;
+        pool_pairs(job->out + row, job->choice ? job->choice + row : NULL, upper,
+                   upper + size[2] * RCN_LANES, out_size[2], &job->in, scale, shift);
+        return;
     }
     taps_of(&z0, &z1, pool, 0, z);
     taps_of(&y0, &y1, pool, 1, y);
