@@ -459,9 +459,9 @@ static int is_pairs(const rcn__pool *pool) {
     return 1;
 }
 
-/* A row of outputs whose windows are 2x2 voxels that lie side by side, as almost all are: `upper` and
- * `lower` are its rows of inputs. Nothing is asked for each value, and each window's choice is made
- * by two comparisons of pairs; of equal values the first is chosen. */
+/* A row of outputs whose windows are 2x2 voxels that lie side by side, as almost all are: `upper`
+ * and `lower` are its rows of inputs. Nothing is asked for each value; of equal ones the first is
+ * chosen. */
 RCN_INLINE void pool_pairs(float *out, uint8_t *choice, const float *upper, const float *lower,
                            int64_t count, const rcn__source *in, lanes scale, lanes shift) {
     const int normed = in->scale != NULL;
@@ -506,7 +506,8 @@ RCN_DISPATCH static void pool_row(int64_t chunk, const pool_job *job) {
         shift = lanes_load(job->in.shift + plane * RCN_LANES);
     }
     if (is_pairs(pool)) {
-        const float *upper = in + (z * size[1] + rcn__row_place(2 * y, window)) * size[2] * RCN_LANES;
+        const float *upper =
+            in + (z * size[1] + rcn__row_place(2 * y, window)) * size[2] * RCN_LANES;
         pool_pairs(job->out + row, job->choice ? job->choice + row : NULL, upper,
                    upper + size[2] * RCN_LANES, out_size[2], &job->in, scale, shift);
         return;

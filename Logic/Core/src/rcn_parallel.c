@@ -8,6 +8,9 @@
 
 #ifdef _OPENMP
 #include <omp.h>
+#ifndef __STDC_NO_ATOMICS__
+#include <stdatomic.h>
+#endif
 #endif
 
 /* A listener hears about this often: soon enough for a person, seldom enough to cost nothing. */
@@ -18,22 +21,62 @@ static const double REPORT_SECONDS = 0.02;
 static const double ALONE_SECONDS = 0.0004;
 
 #ifdef _OPENMP
-/* What is left of a thread's own run of chunks. Each has a line of the cache to itself. */
+/* A number that one thread replaces only if no other has meanwhile. */
+#ifdef __STDC_NO_ATOMICS__
+typedef uint64_t shared_number;
+static uint64_t look(const shared_number *at) {
+    uint64_t seen;
+#pragma omp critical(rcn_shared_number)
+    seen = *at;
+    return seen;
+}
+static int replace(shared_number *at, uint64_t *seen, uint64_t now) {
+    int same;
+#pragma omp critical(rcn_shared_number)
+    {
+        same = *at == *seen;
+        *seen = *at;
+        if (same) *at = now;
+    }
+    return same;
+}
+#else
+typedef _Atomic(uint64_t) shared_number;
+static uint64_t look(shared_number *at) { return atomic_load_explicit(at, memory_order_relaxed); }
+static int replace(shared_number *at, uint64_t *seen, uint64_t now) {
+    return atomic_compare_exchange_strong_explicit(at, seen, now, memory_order_relaxed,
+                                                   memory_order_relaxed);
+}
+#endif
+
+/* What is left of a thread's own run of chunks: the next in the lower half, the end in the upper
+ * one. Each has a line of the cache to itself, and no lock that would travel between the cores for
+ * each chunk. */
 typedef struct share {
-    int64_t next, end;
-    int64_t unused[6];
+    shared_number left;
+    uint64_t unused[7];
 } share;
 
-enum { MOST_SHARES = 256 };
+enum { MOST_SHARES = 256, MOST_CHUNKS = INT32_MAX };
+
+/* The first or the last chunk of a share, or -1. */
+static int64_t take_from(share *from, int last) {
+    uint64_t seen = look(&from->left);
+    for (;;) {
+        const uint64_t next = seen & UINT32_MAX, end = seen >> 32;
+        if (next >= end) return -1;
+        if (replace(&from->left, &seen, last ? (end - 1) << 32 | next : end << 32 | (next + 1)))
+            return (int64_t)(last ? end - 1 : next);
+    }
+}
 
 /* The next chunk for a thread, or -1: its own from the first on, then what others have left, from
  * the last on. */
 static int64_t take_chunk(share *shares, int threads, int thread) {
-    for (int k = 0; k < threads; ++k) {
-        share *from = &shares[(thread + k) % threads];
-        if (from->next < from->end) return k ? --from->end : from->next++;
-    }
-    return -1;
+    int64_t chunk = -1;
+    for (int k = 0; k < threads && chunk < 0; ++k)
+        chunk = take_from(&shares[(thread + k) % threads], k > 0);
+    return chunk;
 }
 
 /* Each thread begins with a run of chunks of its own: what one pass leaves in a core's cache, the
@@ -43,19 +86,15 @@ static int64_t take_chunk(share *shares, int threads, int thread) {
 static void share_chunks(int64_t first, int64_t end, int threads, rcn__chunk_fn body,
                          void *payload) {
     share shares[MOST_SHARES];
-    for (int t = 0; t < threads; ++t) {
-        shares[t].next = first + (end - first) * t / threads;
-        shares[t].end = first + (end - first) * (t + 1) / threads;
-    }
+    for (int t = 0; t < threads; ++t)
+        shares[t].left = (uint64_t)((end - first) * (t + 1) / threads) << 32 |
+                         (uint64_t)((end - first) * t / threads);
 #pragma omp parallel num_threads(threads)
     {
         const int thread = omp_get_thread_num();
-        int64_t chunk = 0;
-        while (chunk >= 0) {
-#pragma omp critical(rcn_take_chunk)
-            chunk = take_chunk(shares, threads, thread);
-            if (chunk >= 0) body(chunk, thread, payload);
-        }
+        int64_t chunk;
+        while ((chunk = take_chunk(shares, threads, thread)) >= 0)
+            body(first + chunk, thread, payload);
     }
 }
 #endif
@@ -65,6 +104,8 @@ static void do_chunks(int64_t first, int64_t end, rcn_context *ctx, int alone, r
 #ifdef _OPENMP
     const int threads = ctx->threads < MOST_SHARES ? ctx->threads : MOST_SHARES;
     if (!alone && threads > 1 && end - first > 1) {
+        for (; end - first > MOST_CHUNKS; first += MOST_CHUNKS)
+            share_chunks(first, first + MOST_CHUNKS, threads, body, payload);
         share_chunks(first, end, threads, body, payload);
         return;
     }

@@ -12,7 +12,7 @@ enum {
     IN_TILE = 6,
     POINTS = IN_TILE * IN_TILE,
     TAPS = 9,
-    AHEAD_TILES = 2,
+    AHEAD_TILES = 4,
     IN_RANGE = 64,   /* input channels of a task of the weights' gradient */
     LINE_FLOATS = 16 /* of a line of a cache */
 };
@@ -203,26 +203,48 @@ RCN_INLINE wide wide_apply(wide value, const wide_norm *norm) {
 /* Where a 6x6 input lies: its rows, whose voxels follow each other, and how many floats behind one
  * block of channels the next is. */
 typedef struct corner {
-    const float *row[IN_TILE];
-    int64_t voxel, block;
+    const float *row[IN_TILE]; /* at the border: only those that are inside */
+    int64_t block;
+    int top, bottom, left, right; /* what is inside: to before the bottom and the right */
 } corner;
 
-/* The first half of the forms of a 6x6 input: its columns from `first` on. The columns
- * before are the last two of the tile to the left, where that was the tile before. */
+/* One column of the first half of the forms. */
+RCN_INLINE void form_column(wide half[IN_TILE][IN_TILE], const int j, const corner *at,
+                            const int blocks, const wide_norm *norm, const int border) {
+    wide d[6], w[6];
+    for (int i = 0; i < IN_TILE; ++i) {
+        d[i] = wide_zero();
+        if (border && ((i < 1 && at->top) || (i > 1 && i >= at->bottom))) continue;
+        d[i] = wide_load_blocks(at->row[i] + j * RCN_LANES, at->block, blocks);
+        if (norm) d[i] = wide_apply(d[i], norm);
+    }
+    input_form(w, d);
+    for (int i = 0; i < IN_TILE; ++i) half[i][j] = w[i];
+}
+
+/* The first half of the forms of a 6x6 input: its columns from `first` on. The columns before are
+ * the last two of the tile to the left, where that was the tile before. */
 RCN_INLINE void form_columns(wide half[IN_TILE][IN_TILE], const int first, const corner *at,
                              const int blocks, const wide_norm *norm) {
     for (int i = 0; first && i < IN_TILE; ++i) {
         half[i][0] = half[i][OUT_TILE];
         half[i][1] = half[i][OUT_TILE + 1];
     }
+    for (int j = first; j < IN_TILE; ++j) form_column(half, j, at, blocks, norm, 0);
+}
+
+/* The same of one that reaches over the border: zero outside, after the norm. */
+RCN_INLINE void form_border(wide half[IN_TILE][IN_TILE], const int first, const corner *at,
+                            const int blocks, const wide_norm *norm) {
+    for (int i = 0; first && i < IN_TILE; ++i) {
+        half[i][0] = half[i][OUT_TILE];
+        half[i][1] = half[i][OUT_TILE + 1];
+    }
     for (int j = first; j < IN_TILE; ++j) {
-        wide d[6], w[6];
-        for (int i = 0; i < IN_TILE; ++i) {
-            d[i] = wide_load_blocks(at->row[i] + j * at->voxel, at->block, blocks);
-            if (norm) d[i] = wide_apply(d[i], norm);
-        }
-        input_form(w, d);
-        for (int i = 0; i < IN_TILE; ++i) half[i][j] = w[i];
+        if ((j < 1 && at->left) || (j > 1 && j >= at->right))
+            for (int i = 0; i < IN_TILE; ++i) half[i][j] = wide_zero();
+        else
+            form_column(half, j, at, blocks, norm, 1);
     }
 }
 
@@ -235,30 +257,18 @@ RCN_INLINE void form_rows(float *to, int64_t pitch, wide half[IN_TILE][IN_TILE])
     }
 }
 
-/* A 6x6 input that reaches over the border: zero outside, after the norm. What is inside is found
- * once and not asked for each voxel: of a map of 16 x 16, twelve of the sixteen tiles come here. */
-RCN_INLINE void form_edge(float *to, int64_t pitch, const float *plane, int64_t y, int64_t x,
-                          int64_t height, int64_t width, int64_t window, int64_t plane_floats,
-                          const int blocks, const wide_norm *norm) {
-    corner together = {.voxel = WIDE, .block = RCN_LANES};
-    _Alignas(64) float edge[POINTS * WIDE];
-    wide half[IN_TILE][IN_TILE];
-    const int64_t top = larger(-y, 0), bottom = smaller(height - y, IN_TILE);
-    const int64_t left = larger(-x, 0), right = smaller(width - x, IN_TILE);
-    for (int64_t r = 0; r < IN_TILE; ++r) {
-        float *row = edge + r * IN_TILE * WIDE;
-        together.row[r] = row;
-        /* Row by row: of all at once GCC makes "rep stos", which takes long to begin. */
-        for (int c = 0; c < IN_TILE; ++c) wide_store(row + c * WIDE, wide_zero());
-        if (r < top || r >= bottom) continue;
-        for (int64_t c = left; c < right; ++c) {
-            const float *from = plane + (rcn__row_place(y + r, window) * width + x + c) * RCN_LANES;
-            const wide value = wide_load_blocks(from, plane_floats, blocks);
-            wide_store(row + c * WIDE, norm ? wide_apply(value, norm) : value);
-        }
-    }
-    form_columns(half, 0, &together, WIDE_BLOCKS, NULL);
-    form_rows(to, pitch, half);
+/* The corner of the input from (y, x) on. Rows of a tile's outputs are next to each other in a
+ * window, too, but not those above and below. */
+RCN_INLINE void find_corner(corner *at, const float *plane, int64_t y, int64_t x, int64_t height,
+                            int64_t width, int64_t window) {
+    at->top = (int)larger(-y, 0);
+    at->bottom = (int)smaller(height - y, IN_TILE);
+    at->left = (int)larger(-x, 0);
+    at->right = (int)smaller(width - x, IN_TILE);
+    const float *body = plane + (rcn__row_place(y + 1, window) * width + x) * RCN_LANES;
+    for (int r = 1; r <= OUT_TILE; ++r) at->row[r] = body + (r - 1) * width * RCN_LANES;
+    if (y >= 0) at->row[0] = plane + (rcn__row_place(y, window) * width + x) * RCN_LANES;
+    at->row[5] = plane + (rcn__row_place(y + 5, window) * width + x) * RCN_LANES;
 }
 
 /* The forms of some tiles of one slice of inputs, of some blocks of channels from number `first` of
@@ -279,22 +289,15 @@ RCN_INLINE void spread_slice(float *to, int64_t pitch, const blocking *b,
                              (t.image * (channels / RCN_LANES) + first) * plane_floats +
                              z * height * width * RCN_LANES;
         const int inside = y >= 0 && x >= 0 && y + IN_TILE <= height && x + IN_TILE <= width;
+        corner at = {.block = plane_floats};
         if (from->scale && t.image != image) {
-            const int64_t at = t.image * channels + first * RCN_LANES;
+            const int64_t at_image = t.image * channels + first * RCN_LANES;
             image = t.image;
-            norm.scale = wide_load_blocks(from->scale + at, RCN_LANES, blocks);
-            norm.shift = wide_load_blocks(from->shift + at, RCN_LANES, blocks);
+            norm.scale = wide_load_blocks(from->scale + at_image, RCN_LANES, blocks);
+            norm.shift = wide_load_blocks(from->shift + at_image, RCN_LANES, blocks);
         }
-        if (!inside) {
-            form_edge(to, pitch, plane, y, x, height, width, window, plane_floats, blocks,
-                      from->scale ? &norm : NULL);
-        } else {
-            /* Rows of a tile's outputs are next to each other in a window, too. */
-            const float *body = plane + (rcn__row_place(t.y, window) * width + x) * RCN_LANES;
-            corner at = {.voxel = RCN_LANES, .block = plane_floats};
-            for (int r = 1; r <= OUT_TILE; ++r) at.row[r] = body + (r - 1) * width * RCN_LANES;
-            at.row[0] = plane + (rcn__row_place(y, window) * width + x) * RCN_LANES;
-            at.row[5] = plane + (rcn__row_place(y + 5, window) * width + x) * RCN_LANES;
+        find_corner(&at, plane, y, x, height, width, window);
+        if (inside) {
             for (int r = 2; r < IN_TILE; ++r)
                 for (int k = 0; k < blocks; ++k)
                     for (int l = 0; l < OUT_TILE * RCN_LANES; l += LINE_FLOATS)
@@ -307,9 +310,17 @@ RCN_INLINE void spread_slice(float *to, int64_t pitch, const blocking *b,
                 form_columns(half, 2, &at, blocks, NULL);
             else
                 form_columns(half, 0, &at, blocks, NULL);
-            form_rows(to, pitch, half);
+        } else if (from->scale && goes_on) {
+            form_border(half, 2, &at, blocks, &norm);
+        } else if (from->scale) {
+            form_border(half, 0, &at, blocks, &norm);
+        } else if (goes_on) {
+            form_border(half, 2, &at, blocks, NULL);
+        } else {
+            form_border(half, 0, &at, blocks, NULL);
         }
-        goes_on = inside && t.x + OUT_TILE < b->tiles_x * OUT_TILE;
+        form_rows(to, pitch, half);
+        goes_on = t.x + OUT_TILE < b->tiles_x * OUT_TILE;
     }
 }
 
