@@ -121,7 +121,8 @@ typedef struct trial {
     float *scale, *shift;
     float *blocked_in[2], *blocked_dout, *out;
     rcn__conv *conv;
-    void *packed, *scratch;
+    void *packed;
+    rcn__scratch scratch;
     rcn_context *ctx;
 } trial;
 
@@ -183,10 +184,14 @@ static void start_trial(trial *t, rcn__conv_shape shape, options with, int threa
     t->blocked_dout = block_up(t->dout, shape.batch, shape.out, t->outs);
     t->out = block_up(t->there, shape.batch, shape.out, t->outs);
     CHECK_STATUS(rcn__conv_create(&t->conv, t->ctx, &shape), RCN_OK);
-    t->scratch = aligned(rcn__conv_scratch_bytes(t->conv));
+    const rcn__scratch_bytes bytes = rcn__conv_scratch_bytes(t->conv);
+    t->scratch.shared = aligned(bytes.shared);
+    t->scratch.own_bytes = (bytes.own + 63) / 64 * 64;
+    t->scratch.own = aligned(t->scratch.own_bytes * (size_t)threads);
     t->packed = aligned(rcn__conv_packed_bytes(t->conv));
     /* NaN: nothing unset may be used */
-    memset(t->scratch, 0xff, rcn__conv_scratch_bytes(t->conv));
+    memset(t->scratch.shared, 0xff, bytes.shared);
+    memset(t->scratch.own, 0xff, t->scratch.own_bytes * (size_t)threads);
     memset(t->packed, 0xff, rcn__conv_packed_bytes(t->conv));
 }
 
@@ -194,9 +199,9 @@ static void end_trial(trial *t) {
     rcn__conv_destroy(t->conv, t->ctx);
     CHECK(rcn_context_bytes(t->ctx) == 0);
     rcn_context_destroy(t->ctx);
-    void *all[] = {t->in,           t->read,  t->dout,   t->weights,       t->bias,
-                   t->there,        t->scale, t->shift,  t->blocked_in[0], t->blocked_in[1],
-                   t->blocked_dout, t->out,   t->packed, t->scratch};
+    void *all[] = {t->in,           t->read,  t->dout,   t->weights,        t->bias,
+                   t->there,        t->scale, t->shift,  t->blocked_in[0],  t->blocked_in[1],
+                   t->blocked_dout, t->out,   t->packed, t->scratch.shared, t->scratch.own};
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i) rcn__release_aligned(all[i]);
 }
 
@@ -227,7 +232,7 @@ static void check_forward(trial *t) {
         if (t->with.relu && defined[i] < 0) defined[i] = 0;
     }
     rcn__conv_pack(t->packed, t->conv, t->ctx, t->weights, scale);
-    rcn__conv_forward(t->out, t->conv, t->ctx, in, t->packed, &ending, t->scratch);
+    rcn__conv_forward(t->out, t->conv, t->ctx, in, t->packed, &ending, &t->scratch);
     check_blocked("forward", t->out, defined, s->batch, s->out, 0, s->out, t->outs);
     free(defined);
 }
@@ -247,7 +252,7 @@ static void check_input_gradients(trial *t, int first, int end) {
         for (int64_t i = 0; i < stored; ++i) din[k][i] = 1;
     }
     rcn__conv_backward_inputs(din, add, t->conv, t->ctx, t->weights, t->blocked_dout, t->packed,
-                              t->scratch);
+                              &t->scratch);
     for (int k = first; k < end; ++k) {
         const int64_t before = k ? s->in[0] : 0;
         for (int64_t i = 0; add[k] && i < s->batch * t->channels * t->ins; ++i) defined[i] += 1;
@@ -265,7 +270,7 @@ static void check_weight_gradient(trial *t) {
     float *dbias = filled("unset", stored_of(s->out), 1, 0);
     define(defined, s, 2, t->read, NULL, t->dout);
     const rcn__source in[2] = {source_of(t, 0), source_of(t, 1)};
-    rcn__conv_backward_weights(dweights, dbias, t->conv, t->ctx, in, t->blocked_dout, t->scratch);
+    rcn__conv_backward_weights(dweights, dbias, t->conv, t->ctx, in, t->blocked_dout, &t->scratch);
     for (int64_t i = 0; i < t->weight_count; ++i) {
         difference += ((double)dweights[i] - defined[i]) * ((double)dweights[i] - defined[i]);
         size += defined[i] * defined[i];
@@ -431,7 +436,7 @@ static void spread_channels(void) {
         const rcn__ending ending = {.bias = k ? plain.bias : NULL};
         rcn__conv_pack(both[k]->packed, both[k]->conv, both[k]->ctx, plain.weights, NULL);
         rcn__conv_forward(both[k]->out, both[k]->conv, both[k]->ctx, &from, both[k]->packed,
-                          &ending, both[k]->scratch);
+                          &ending, &both[k]->scratch);
     }
     for (int64_t n = 0; n < shape.batch; ++n)
         for (int64_t c = 0; c < SETS * OUT; ++c)
@@ -461,15 +466,15 @@ static void threads_change_nothing(void) {
             const rcn__ending ending = {0};
             rcn__conv_pack(t[k].packed, t[k].conv, t[k].ctx, t[k].weights, NULL);
             rcn__conv_forward(t[k].out, t[k].conv, t[k].ctx, &from, t[k].packed, &ending,
-                              t[k].scratch);
+                              &t[k].scratch);
             dweights[k] = filled("unset", t[k].weight_count, 1, 0);
             din[k] = filled("unset", shapes[i].batch * shapes[i].in[0] * t[k].ins, 1, 0);
             rcn__conv_backward_weights(dweights[k], NULL, t[k].conv, t[k].ctx, &from,
-                                       t[k].blocked_dout, t[k].scratch);
+                                       t[k].blocked_dout, &t[k].scratch);
             float *const asked[2] = {din[k]};
             const int add[2] = {0, 0};
             rcn__conv_backward_inputs(asked, add, t[k].conv, t[k].ctx, t[k].weights,
-                                      t[k].blocked_dout, t[k].packed, t[k].scratch);
+                                      t[k].blocked_dout, t[k].packed, &t[k].scratch);
         }
         const rcn__conv_shape *s = &shapes[i];
         CHECK(!memcmp(t[0].out, t[1].out,

@@ -33,7 +33,10 @@ enum { ALL_INPUTS = -1 };
 
 static rcn__winograd winograd_of(const rcn__conv *conv, int which, int backward) {
     const rcn__conv_shape *shape = &conv->shape;
-    rcn__winograd w = {.batch = shape->batch, .depth = shape->kernel[0], .out = shape->out};
+    rcn__winograd w = {.batch = shape->batch,
+                       .depth = shape->kernel[0],
+                       .out = shape->out,
+                       .copies_weights = shape->copies_weights};
     memcpy(w.size, shape->size, sizeof w.size);
     w.in[0] = shape->in[which == 1];
     if (which == ALL_INPUTS) w.in[1] = shape->in[1];
@@ -104,24 +107,35 @@ void rcn__conv_destroy(rcn__conv *conv, rcn_context *ctx) { rcn__free(ctx, conv)
 
 static size_t more(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Bytes for one input, or all of them: scratch memory, or packed weights. */
-static size_t bytes_of(const rcn__conv *conv, int which, int backward, int packed) {
-    const rcn__engine *engine = conv->engine;
-    if (conv->winograd) {
-        const rcn__winograd shape = winograd_of(conv, which, backward);
-        return packed ? engine->winograd_packed_bytes(&shape)
-                      : engine->winograd_scratch_bytes(&shape, conv->threads);
-    }
-    const rcn__direct shape = direct_of(conv, which, backward);
-    return packed ? engine->direct_packed_bytes(&shape)
-                  : engine->direct_scratch_bytes(&shape, conv->threads);
+/* What running it takes. */
+typedef struct needs {
+    size_t packed;
+    rcn__scratch_bytes scratch;
+} needs;
+
+static void need(needs *all, size_t packed, rcn__scratch_bytes scratch) {
+    all->packed = more(all->packed, packed);
+    all->scratch.shared = more(all->scratch.shared, scratch.shared);
+    all->scratch.own = more(all->scratch.own, scratch.own);
 }
 
-static size_t gradient_bytes(const rcn__conv *conv) {
+/* For one input, or all of them. */
+static void need_run(needs *all, const rcn__conv *conv, int which, int backward) {
+    const rcn__engine *engine = conv->engine;
+    const rcn__winograd winograd = winograd_of(conv, which, backward);
+    const rcn__direct direct = direct_of(conv, which, backward);
+    if (conv->winograd)
+        need(all, engine->winograd_packed_bytes(&winograd),
+             engine->winograd_scratch_bytes(&winograd, conv->threads));
+    else
+        need(all, engine->direct_packed_bytes(&direct), engine->direct_scratch_bytes(&direct));
+}
+
+static rcn__scratch_bytes gradient_bytes(const rcn__conv *conv) {
     const rcn__winograd winograd = winograd_of(conv, ALL_INPUTS, 0);
     const rcn__direct direct = unspread(conv);
-    return conv->winograd ? conv->engine->winograd_gradient_bytes(&winograd, conv->threads)
-                          : conv->engine->direct_gradient_bytes(&direct, conv->threads);
+    return conv->winograd ? conv->engine->winograd_gradient_bytes(&winograd)
+                          : conv->engine->direct_gradient_bytes(&direct);
 }
 
 static int input_count(const rcn__conv *conv) { return conv->shape.in[1] ? 2 : 1; }
@@ -130,21 +144,22 @@ static int input_count(const rcn__conv *conv) { return conv->shape.in[1] ? 2 : 1
  * output's gradient once for both. */
 static int joins_inputs(const rcn__conv *conv) { return conv->winograd && conv->shape.in[1]; }
 
-/* Bytes for whatever a convolution is asked for. */
-static size_t most_bytes(const rcn__conv *conv, int packed) {
-    size_t bytes = bytes_of(conv, ALL_INPUTS, 0, packed);
-    if (!conv->shape.input_gradient) return bytes;
+/* For whatever a convolution is asked for. */
+static needs most_needs(const rcn__conv *conv) {
+    needs all = {0};
+    need_run(&all, conv, ALL_INPUTS, 0);
+    if (conv->shape.training) need(&all, 0, gradient_bytes(conv));
+    if (!conv->shape.input_gradient) return all;
     for (int k = joins_inputs(conv) ? ALL_INPUTS : 0; k < input_count(conv); ++k)
-        bytes = more(bytes, bytes_of(conv, k, 1, packed));
-    return bytes;
+        need_run(&all, conv, k, 1);
+    return all;
 }
 
-size_t rcn__conv_scratch_bytes(const rcn__conv *conv) {
-    const size_t bytes = most_bytes(conv, 0);
-    return conv->shape.training ? more(bytes, gradient_bytes(conv)) : bytes;
+rcn__scratch_bytes rcn__conv_scratch_bytes(const rcn__conv *conv) {
+    return most_needs(conv).scratch;
 }
 
-size_t rcn__conv_packed_bytes(const rcn__conv *conv) { return most_bytes(conv, 1); }
+size_t rcn__conv_packed_bytes(const rcn__conv *conv) { return most_needs(conv).packed; }
 
 static void pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights,
                  const float *scale, int which, int backward) {
@@ -166,7 +181,7 @@ void rcn__conv_pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float
 
 static void run(float *const out[2], rcn__conv *conv, rcn_context *ctx, const rcn__source *in,
                 int which, int backward, const void *packed, const rcn__ending *ending,
-                void *scratch) {
+                const rcn__scratch *scratch) {
     if (conv->winograd) {
         const rcn__winograd shape = winograd_of(conv, which, backward);
         conv->engine->winograd_convolve(out, &shape, ctx, in, packed, ending, scratch);
@@ -177,7 +192,7 @@ static void run(float *const out[2], rcn__conv *conv, rcn_context *ctx, const rc
 }
 
 void rcn__conv_forward(float *out, rcn__conv *conv, rcn_context *ctx, const rcn__source *in,
-                       const void *packed, const rcn__ending *ending, void *scratch) {
+                       const void *packed, const rcn__ending *ending, const rcn__scratch *scratch) {
     float *const one[2] = {out};
     run(one, conv, ctx, in, ALL_INPUTS, 0, packed, ending, scratch);
 }
@@ -205,8 +220,10 @@ int64_t rcn__conv_row_group(const rcn__conv *conv) {
 size_t rcn__conv_row_scratch_bytes(const rcn__conv *conv) {
     const rcn__winograd winograd = winograd_by_rows(conv);
     const rcn__direct direct = direct_by_rows(conv);
-    return conv->winograd ? conv->engine->winograd_scratch_bytes(&winograd, 1)
-                          : conv->engine->direct_scratch_bytes(&direct, 1);
+    const rcn__scratch_bytes bytes = conv->winograd
+                                         ? conv->engine->winograd_scratch_bytes(&winograd, 1)
+                                         : conv->engine->direct_scratch_bytes(&direct);
+    return bytes.shared + bytes.own;
 }
 
 void rcn__conv_forward_rows(float *out, const rcn__conv *conv, const rcn__source *in,
@@ -222,7 +239,7 @@ void rcn__conv_forward_rows(float *out, const rcn__conv *conv, const rcn__source
 
 void rcn__conv_backward_inputs(float *const din[2], const int add[2], rcn__conv *conv,
                                rcn_context *ctx, const float *weights, const float *dout,
-                               void *packed, void *scratch) {
+                               void *packed, const rcn__scratch *scratch) {
     const rcn__source from = {.data = dout};
     if (joins_inputs(conv) && din[0] && din[1]) {
         const rcn__ending ending = {.residual = {add[0] ? din[0] : NULL, add[1] ? din[1] : NULL}};
@@ -240,7 +257,8 @@ void rcn__conv_backward_inputs(float *const din[2], const int add[2], rcn__conv 
 }
 
 void rcn__conv_backward_weights(float *dweights, float *dbias, rcn__conv *conv, rcn_context *ctx,
-                                const rcn__source *in, const float *dout, void *scratch) {
+                                const rcn__source *in, const float *dout,
+                                const rcn__scratch *scratch) {
     const rcn__weight_slice slice = slice_of(conv, ALL_INPUTS, 0);
     if (conv->winograd) {
         const rcn__winograd shape = winograd_of(conv, ALL_INPUTS, 0);

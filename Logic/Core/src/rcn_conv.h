@@ -62,22 +62,41 @@ typedef struct rcn__conv_shape {
     rcn__layout layout; /* of the input; the output is blocked */
     int training;       /* gradients will be asked for */
     int input_gradient; /* of these, the one for the inputs */
+    int copies_weights; /* when they are packed; see rcn__conv_pack() */
     int direct;         /* never by Winograd's way: for the tests */
 } rcn__conv_shape;
+
+/* Scratch memory: what all threads work on together, and what each has for itself. A thread's own
+ * should be at the same place for all layers, and nothing else there: where cores have no cache in
+ * common, writing to what another one has read takes five times as long as to what is one's own. */
+typedef struct rcn__scratch_bytes {
+    size_t shared, own; /* own: of each thread */
+} rcn__scratch_bytes;
+
+typedef struct rcn__scratch {
+    void *shared;
+    char *own;        /* of the first thread, */
+    size_t own_bytes; /* and how far behind it the next one's is */
+} rcn__scratch;
+
+static inline void *rcn__scratch_own(const rcn__scratch *scratch, int thread) {
+    return scratch->own + (size_t)thread * scratch->own_bytes;
+}
 
 typedef struct rcn__conv rcn__conv;
 
 rcn_status rcn__conv_create(rcn__conv **out, rcn_context *ctx, const rcn__conv_shape *shape);
 void rcn__conv_destroy(rcn__conv *conv, rcn_context *ctx); /* NULL is fine */
 
-/* Bytes of scratch memory that running it needs (with its packed weights not counted). */
-size_t rcn__conv_scratch_bytes(const rcn__conv *conv);
+/* Scratch memory that running it needs (with its packed weights not counted). */
+rcn__scratch_bytes rcn__conv_scratch_bytes(const rcn__conv *conv);
 
 /* Bytes of packed weights: the larger of those for forward and for backward. */
 size_t rcn__conv_packed_bytes(const rcn__conv *conv);
 
 /* Packs weights (out, in, kernel) for forward, each multiplied with its output channel's scale if
- * that is not NULL. */
+ * that is not NULL. Unless the shape says that they are copied, the weights have to stay where they
+ * are, and as they are, for as long as what is packed is used: most are read there. */
 void rcn__conv_pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights,
                     const float *scale);
 
@@ -86,7 +105,7 @@ void rcn__conv_pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float
  * channels of {1, 1, 2} belongs to the even voxels along x. That is a transposed convolution whose
  * kernel is its stride; bias is one set of channels. Gradients know nothing of it. */
 void rcn__conv_forward(float *out, rcn__conv *conv, rcn_context *ctx, const rcn__source *in,
-                       const void *packed, const rcn__ending *ending, void *scratch);
+                       const void *packed, const rcn__ending *ending, const rcn__scratch *scratch);
 
 /* Row by row: the same numbers for some rows of one image alone, made by the calling thread. Rows
  * are the output's, or with a spread the input's. They come in groups of rcn__conv_row_group(),
@@ -102,10 +121,11 @@ void rcn__conv_forward_rows(float *out, const rcn__conv *conv, const rcn__source
  * NULL: not asked for. Packs the weights itself, into `packed`, once or for each input. */
 void rcn__conv_backward_inputs(float *const din[2], const int add[2], rcn__conv *conv,
                                rcn_context *ctx, const float *weights, const float *dout,
-                               void *packed, void *scratch);
+                               void *packed, const rcn__scratch *scratch);
 
 /* The gradients of the weights, and of the bias (NULL: not asked for); overwrites them. */
 void rcn__conv_backward_weights(float *dweights, float *dbias, rcn__conv *conv, rcn_context *ctx,
-                                const rcn__source *in, const float *dout, void *scratch);
+                                const rcn__source *in, const float *dout,
+                                const rcn__scratch *scratch);
 
 #endif /* RCN_CONV_H */

@@ -62,8 +62,7 @@ typedef struct direct_job {
     int64_t bands_z, bands_y, bands_x, group_parts;
     tap *taps;          /* sorted by phase */
     ptrdiff_t *offsets; /* (taps of the phase, blocks) */
-    float *scratch;
-    int64_t thread_floats;
+    const rcn__scratch *scratch;
 
     /* the weights' gradient */
     const float *dout;
@@ -507,7 +506,7 @@ static void direct_band(int64_t index, int thread, void *payload) {
     const band b = band_at(job, index / job->group_parts);
     const int64_t part = index % job->group_parts, groups = groups_of(job->shape.out);
     convolve_band(job, &b, groups * part / job->group_parts, groups * (part + 1) / job->group_parts,
-                  job->scratch + thread * job->thread_floats);
+                  rcn__scratch_own(job->scratch, thread));
     if (job->streams) lanes_stream_end();
 }
 
@@ -529,24 +528,23 @@ static size_t tables_bytes(const direct_job *job) {
     return (bytes + 63) / 64 * 64;
 }
 
-static size_t direct_scratch_bytes(const rcn__direct *shape, int threads) {
+static rcn__scratch_bytes direct_scratch_bytes(const rcn__direct *shape) {
     tap taps[RCN_MOST_TAPS];
     direct_job job = {0};
     start_job(&job, shape);
     const int64_t floats = parts(largest_band(&job, taps), 16) * 16 + PIECE * WIDTH;
-    return tables_bytes(&job) + (size_t)(threads * floats) * sizeof(float);
+    const rcn__scratch_bytes bytes = {tables_bytes(&job), (size_t)floats * sizeof(float)};
+    return bytes;
 }
 
 static void direct_convolve(float *out, const rcn__direct *shape, rcn_context *ctx,
                             const rcn__source *in, const float *packed, const rcn__ending *ending,
-                            void *scratch) {
-    tap taps[RCN_MOST_TAPS];
-    direct_job job = {.in = in, .out = out, .packed = packed, .ending = *ending};
+                            const rcn__scratch *scratch) {
+    direct_job job = {
+        .in = in, .out = out, .packed = packed, .ending = *ending, .scratch = scratch};
     start_job(&job, shape);
-    job.thread_floats = parts(largest_band(&job, taps), 16) * 16 + PIECE * WIDTH;
-    job.taps = scratch;
+    job.taps = scratch->shared;
     job.offsets = (ptrdiff_t *)(job.taps + job.all_taps);
-    job.scratch = (float *)((char *)scratch + tables_bytes(&job));
     for (int64_t i = 0, first_tap = 0; i < job.phases; ++i, first_tap += job.now.taps) {
         start_phase(&job, i, first_tap);
         const int64_t count = band_count(&job);
@@ -566,7 +564,7 @@ static void direct_rows(float *out, const rcn__direct *shape, const rcn__source 
     start_job(&job, shape);
     job.streams = 0; /* they are read soon */
     job.offsets = scratch;
-    job.scratch = (float *)((char *)scratch + tables_bytes(&job));
+    float *own = (float *)((char *)scratch + tables_bytes(&job));
     start_phase(&job, 0, 0);
     const int64_t window = job.cut.copies ? 0 : in[0].window;
     for (int64_t y = rows->first, count; y < rows->end; y += count) {
@@ -576,7 +574,7 @@ static void direct_rows(float *out, const rcn__direct *shape, const rcn__source 
         for (int64_t x = 0; x < job.now.count[2]; x += job.cut.x) {
             const band b = {
                 .y = y, .x = x, .rows = count, .columns = smaller(job.cut.x, job.now.count[2] - x)};
-            convolve_band(&job, &b, 0, groups_of(shape->out), job.scratch);
+            convolve_band(&job, &b, 0, groups_of(shape->out), own);
         }
     }
 }
@@ -613,7 +611,7 @@ static int64_t product_tasks(const direct_job *job) {
     return job->all_taps * job->blocks * groups_of(job->shape.out);
 }
 
-static size_t direct_gradient_bytes(const rcn__direct *shape, int threads) {
+static rcn__scratch_bytes direct_gradient_bytes(const rcn__direct *shape) {
     tap taps[RCN_MOST_TAPS];
     direct_job job = {.taps = taps};
     start_job(&job, shape);
@@ -625,10 +623,13 @@ static size_t direct_gradient_bytes(const rcn__direct *shape, int threads) {
     const int64_t unit = job.unit_floats + job.dout_floats;
     const int64_t floats =
         job.slots
-            ? threads * unit + job.slots * sums_floats(&job)
+            ? job.slots * sums_floats(&job)
             : smaller(band_count(&job) * unit, larger(CHUNK_FLOATS, unit)) + sums_floats(&job);
-    return tables_bytes(&job) + (size_t)(parts(job.cut.y, 8) * 8) * sizeof(ptrdiff_t) +
-           (size_t)floats * sizeof(float);
+    const rcn__scratch_bytes bytes = {tables_bytes(&job) +
+                                          (size_t)(parts(job.cut.y, 8) * 8) * sizeof(ptrdiff_t) +
+                                          (size_t)floats * sizeof(float),
+                                      job.slots ? (size_t)unit * sizeof(float) : 0};
+    return bytes;
 }
 
 /* [group][voxel][columns] of a band of the output's gradient. */
@@ -692,8 +693,7 @@ static void unit_product(int64_t index, int thread, void *payload) {
 static void direct_slot(int64_t slot, int thread, void *payload) {
     const direct_job *job = payload;
     const int64_t count = band_count(job), first = count * slot / job->slots;
-    float *inputs = job->unit_inputs + thread * job->unit_floats;
-    float *dout = job->unit_douts + thread * job->dout_floats;
+    float *inputs = rcn__scratch_own(job->scratch, thread), *dout = inputs + job->unit_floats;
     float *sums = job->sums + slot * sums_floats(job);
     for (int64_t i = first; i < count * (slot + 1) / job->slots; ++i) {
         const band b = band_at(job, i);
@@ -738,16 +738,17 @@ static void keep_block(int64_t index, int thread, void *payload) {
 
 static void direct_gradient(float *dweights, float *dbias, const rcn__direct *shape,
                             rcn_context *ctx, const rcn__source *in, const float *dout,
-                            const rcn__weight_slice *where, void *scratch) {
+                            const rcn__weight_slice *where, const rcn__scratch *scratch) {
     direct_job job = {.in = in, .dout = dout, .dweights = dweights, .where = *where};
+    job.scratch = scratch;
     start_job(&job, shape);
-    job.taps = scratch;
+    job.taps = scratch->shared;
     job.offsets = (ptrdiff_t *)(job.taps + job.all_taps);
     start_phase(&job, 0, 0);
     plan_units(&job);
-    job.rows = (ptrdiff_t *)((char *)scratch + tables_bytes(&job));
+    job.rows = (ptrdiff_t *)((char *)scratch->shared + tables_bytes(&job));
     job.unit_inputs = (float *)(job.rows + parts(job.cut.y, 8) * 8);
-    const int64_t copies = job.slots ? ctx->threads : job.units; /* bands at a time */
+    const int64_t copies = job.slots ? 0 : job.units; /* bands at a time */
     job.unit_douts = job.unit_inputs + copies * job.unit_floats;
     job.sums = job.unit_douts + copies * job.dout_floats;
     for (int64_t y = 0; y < job.cut.y; ++y) job.rows[y] = (ptrdiff_t)(y * in_row_floats(&job));

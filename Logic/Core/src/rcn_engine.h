@@ -37,6 +37,7 @@ typedef struct rcn__winograd {
     int64_t out_second; /* of `out`, the last ones that go to a second output, or 0 */
     int64_t size[3];    /* z, y, x */
     int64_t depth;      /* of the kernel: 1 or 3 */
+    int copies_weights; /* when they are packed; otherwise they stay where they are meanwhile */
 } rcn__winograd;
 
 /* out[o] = sum over taps of w[tap] * in[...], where
@@ -62,35 +63,35 @@ typedef struct rcn__engine {
     const char *name;
 
     size_t (*winograd_packed_bytes)(const rcn__winograd *shape);
-    size_t (*winograd_scratch_bytes)(const rcn__winograd *shape, int threads);
-    size_t (*winograd_gradient_bytes)(const rcn__winograd *shape, int threads);
+    rcn__scratch_bytes (*winograd_scratch_bytes)(const rcn__winograd *shape, int threads);
+    rcn__scratch_bytes (*winograd_gradient_bytes)(const rcn__winograd *shape);
     void (*winograd_pack)(float *packed, const rcn__winograd *shape, rcn_context *ctx,
                           const float *weights, const rcn__weight_slice *where);
     void (*winograd_convolve)(float *const out[2], const rcn__winograd *shape, rcn_context *ctx,
                               const rcn__source *in, const float *packed, const rcn__ending *ending,
-                              void *scratch);
+                              const rcn__scratch *scratch);
     int (*winograd_by_rows)(const rcn__winograd *shape);
     void (*winograd_rows)(float *out, const rcn__winograd *shape, const rcn__source *in,
                           const float *packed, const rcn__ending *ending, const rcn__rows *rows,
                           void *scratch);
     void (*winograd_gradient)(float *dweights, float *dbias, const rcn__winograd *shape,
                               rcn_context *ctx, const rcn__source *in, const float *dout,
-                              const rcn__weight_slice *where, void *scratch);
+                              const rcn__weight_slice *where, const rcn__scratch *scratch);
 
     size_t (*direct_packed_bytes)(const rcn__direct *shape);
-    size_t (*direct_scratch_bytes)(const rcn__direct *shape, int threads);
-    size_t (*direct_gradient_bytes)(const rcn__direct *shape, int threads);
+    rcn__scratch_bytes (*direct_scratch_bytes)(const rcn__direct *shape);
+    rcn__scratch_bytes (*direct_gradient_bytes)(const rcn__direct *shape);
     void (*direct_pack)(float *packed, const rcn__direct *shape, rcn_context *ctx,
                         const float *weights, const rcn__weight_slice *where);
     void (*direct_convolve)(float *out, const rcn__direct *shape, rcn_context *ctx,
                             const rcn__source *in, const float *packed, const rcn__ending *ending,
-                            void *scratch);
+                            const rcn__scratch *scratch);
     void (*direct_rows)(float *out, const rcn__direct *shape, const rcn__source *in,
                         const float *packed, const rcn__ending *ending, const rcn__rows *rows,
                         void *scratch);
     void (*direct_gradient)(float *dweights, float *dbias, const rcn__direct *shape,
                             rcn_context *ctx, const rcn__source *in, const float *dout,
-                            const rcn__weight_slice *where, void *scratch);
+                            const rcn__weight_slice *where, const rcn__scratch *scratch);
 } rcn__engine;
 
 /* Those that the compiler could make; which of them exist, rcn_engine.c knows. */

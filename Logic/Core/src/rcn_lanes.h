@@ -80,6 +80,7 @@ RCN_INLINE lanes lanes_gather(const float *from, int64_t step) {
     for (int l = 0; l < RCN_LANES; ++l) v.at[l] = from[l * step];
     return v;
 }
+RCN_INLINE lanes lanes_load_anywhere(const float *from) { return lanes_load(from); }
 RCN_INLINE lanes lanes_add(lanes a, lanes b) {
     for (int l = 0; l < RCN_LANES; ++l) a.at[l] += b.at[l];
     return a;
@@ -139,6 +140,7 @@ RCN_INLINE vec vec_add_product(vec sum, float x, vec w) {
 /* ---- GCC and Clang --------------------------------------------------------------------------- */
 
 typedef float lanes __attribute__((vector_size(32), may_alias));
+typedef float lanes_anywhere __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t lane_numbers __attribute__((vector_size(32), may_alias));
 
 RCN_INLINE lanes lanes_load(const float *from) { return *(const lanes *)from; }
@@ -151,6 +153,7 @@ RCN_INLINE lanes lanes_gather(const float *from, int64_t step) {
     return (lanes){from[0],        from[step],     from[2 * step], from[3 * step],
                    from[4 * step], from[5 * step], from[6 * step], from[7 * step]};
 }
+RCN_INLINE lanes lanes_load_anywhere(const float *from) { return *(const lanes_anywhere *)from; }
 RCN_INLINE lanes lanes_add(lanes a, lanes b) { return a + b; }
 RCN_INLINE lanes lanes_subtract(lanes a, lanes b) { return a - b; }
 RCN_INLINE lanes lanes_multiply(lanes a, lanes b) { return a * b; }
@@ -224,6 +227,7 @@ RCN_INLINE lanes lanes_gather(const float *from, int64_t step) {
     return _mm256_setr_ps(from[0], from[step], from[2 * step], from[3 * step], from[4 * step],
                           from[5 * step], from[6 * step], from[7 * step]);
 }
+RCN_INLINE lanes lanes_load_anywhere(const float *from) { return _mm256_loadu_ps(from); }
 RCN_INLINE lanes lanes_add(lanes a, lanes b) { return _mm256_add_ps(a, b); }
 RCN_INLINE lanes lanes_subtract(lanes a, lanes b) { return _mm256_sub_ps(a, b); }
 RCN_INLINE lanes lanes_multiply(lanes a, lanes b) { return _mm256_mul_ps(a, b); }
@@ -259,6 +263,31 @@ RCN_INLINE vec vec_add_product(vec sum, float x, vec w) {
 
 RCN_INLINE lanes lanes_zero(void) { return lanes_all(0.0f); }
 RCN_INLINE lanes lanes_scale(float factor, lanes v) { return lanes_multiply(lanes_all(factor), v); }
+
+/* Rows become columns: of rows[r], lane l goes to rows[l], lane r. */
+RCN_INLINE void lanes_transpose(lanes rows[RCN_LANES]) {
+#if defined(RCN_HAVE_INTRINSICS) && !defined(RCN_PLAIN_VECTORS)
+    __m256 pair[RCN_LANES], four[RCN_LANES];
+    for (int r = 0; r < RCN_LANES; r += 2) {
+        pair[r] = _mm256_unpacklo_ps((__m256)rows[r], (__m256)rows[r + 1]);
+        pair[r + 1] = _mm256_unpackhi_ps((__m256)rows[r], (__m256)rows[r + 1]);
+    }
+    for (int r = 0; r < RCN_LANES; r += 4) {
+        four[r] = _mm256_shuffle_ps(pair[r], pair[r + 2], 0x44);
+        four[r + 1] = _mm256_shuffle_ps(pair[r], pair[r + 2], 0xee);
+        four[r + 2] = _mm256_shuffle_ps(pair[r + 1], pair[r + 3], 0x44);
+        four[r + 3] = _mm256_shuffle_ps(pair[r + 1], pair[r + 3], 0xee);
+    }
+    for (int r = 0; r < RCN_LANES / 2; ++r) {
+        rows[r] = (lanes)_mm256_permute2f128_ps(four[r], four[r + 4], 0x20);
+        rows[r + 4] = (lanes)_mm256_permute2f128_ps(four[r], four[r + 4], 0x31);
+    }
+#else
+    _Alignas(32) float all[RCN_LANES][RCN_LANES];
+    for (int r = 0; r < RCN_LANES; ++r) lanes_store(all[r], rows[r]);
+    for (int l = 0; l < RCN_LANES; ++l) rows[l] = lanes_gather(all[0] + l, RCN_LANES);
+#endif
+}
 
 /* sums (8 of them) += v. */
 RCN_INLINE void lanes_add_to(double *sums, lanes v) {
@@ -323,10 +352,8 @@ RCN_INLINE wide wide_load_each(const float *const from[WIDE_BLOCKS], const int b
 RCN_INLINE wide wide_load_blocks(const float *from, int64_t apart, const int blocks) {
     return wide_join(lanes_load(from), blocks > 1 ? lanes_load(from + apart) : lanes_zero());
 }
-RCN_INLINE wide wide_gather(const float *from, int64_t step, const int blocks) {
-    const lanes first = lanes_gather(from, step);
-    return wide_join(first,
-                     blocks > 1 ? lanes_gather(from + RCN_LANES * step, step) : lanes_zero());
+RCN_INLINE wide wide_of(const lanes part[WIDE_BLOCKS], const int blocks) {
+    return wide_join(part[0], blocks > 1 ? part[1] : lanes_zero());
 }
 RCN_INLINE lanes wide_block(wide v, const int block) {
     return block ? _mm512_extractf32x8_ps(v, 1) : _mm512_castps512_ps256(v);
@@ -355,9 +382,9 @@ RCN_INLINE wide wide_load_blocks(const float *from, int64_t apart, const int blo
     (void)blocks;
     return lanes_load(from);
 }
-RCN_INLINE wide wide_gather(const float *from, int64_t step, const int blocks) {
+RCN_INLINE wide wide_of(const lanes part[WIDE_BLOCKS], const int blocks) {
     (void)blocks;
-    return lanes_gather(from, step);
+    return part[0];
 }
 RCN_INLINE lanes wide_block(wide v, const int block) {
     (void)block;

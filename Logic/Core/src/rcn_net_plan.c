@@ -52,6 +52,16 @@ void rcn__plan_use(rcn__plan *plan, int index, int step) {
     if (step > b->last) b->last = step;
 }
 
+void rcn__plan_need_own(rcn__plan *plan, size_t bytes) {
+    if (bytes > plan->own_bytes) plan->own_bytes = rounded(bytes);
+}
+
+rcn__scratch rcn__plan_scratch(const rcn__plan *plan, const rcn_net *net, int index, int pass) {
+    const rcn__scratch scratch = {rcn__plan_at(plan, net, plan->stages[index].scratch[pass]),
+                                  (char *)net->arena + plan->own, plan->own_bytes};
+    return scratch;
+}
+
 static size_t tensor_bytes(const rcn__plan *plan, int tensor) {
     const rcn__extent *extent = &plan->places[tensor].extent;
     if (tensor == 0 && plan->input_layout == RCN_PLANAR)
@@ -277,6 +287,12 @@ static int64_t stored_channels(const rcn_net *net) {
 
 /* ---- making a plan: kernels ------------------------------------------------------------------ */
 
+/* Non-zero when a convolution's weights are not stored as its kernel wants them. */
+static int is_reshaped(const rcn__plan *plan, const rcn_net *net, const rcn__op *op) {
+    return op->transposed ||
+           (op->in[0] == 0 && plan->places[0].extent.channels != net->options.channels);
+}
+
 static rcn_status make_conv(rcn__plan *plan, rcn_net *net, int index) {
     const rcn__op *op = &net->ops[index];
     stage *s = &plan->stages[index];
@@ -286,7 +302,8 @@ static rcn_status make_conv(rcn__plan *plan, rcn_net *net, int index) {
                              .in = {in->channels},
                              .out = plan->places[op->out].extent.channels,
                              .layout = op->in[0] == 0 ? plan->input_layout : RCN_BLOCKED,
-                             .training = plan->training};
+                             .training = plan->training,
+                             .copies_weights = !plan->training && is_reshaped(plan, net, op)};
     if (op->inputs > 1) shape.in[1] = plan->places[op->in[1]].extent.channels;
     for (int k = 0; k < op->inputs; ++k)
         shape.input_gradient |= plan->training && !rcn__plan_is_given(plan, net, op->in[k]);
@@ -298,7 +315,9 @@ static rcn_status make_conv(rcn__plan *plan, rcn_net *net, int index) {
     RCN_TRY(rcn__conv_create(&s->conv, net->ctx, &shape));
     for (int pass = FORWARD; pass <= (plan->training ? BACKWARD : FORWARD); ++pass) {
         const int step = pass == FORWARD ? index : s->back;
-        s->scratch[pass] = rcn__plan_add_buffer(plan, rcn__conv_scratch_bytes(s->conv), step);
+        const rcn__scratch_bytes scratch = rcn__conv_scratch_bytes(s->conv);
+        s->scratch[pass] = rcn__plan_add_buffer(plan, scratch.shared, step);
+        rcn__plan_need_own(plan, scratch.own);
         if (plan->training)
             s->weights[pass] = rcn__plan_add_buffer(plan, rcn__conv_packed_bytes(s->conv), step);
     }
@@ -443,7 +462,8 @@ static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *ba
         *offsets[k] = at;
         at += bytes;
     }
-    plan->bytes = at;
+    plan->own = at;
+    plan->bytes = at + (size_t)plan->threads * plan->own_bytes;
     RCN_TRY(make_statistics(plan, net));
     if (training) {
         int64_t channels = 0;
@@ -520,12 +540,6 @@ static int64_t input_channels(const rcn__plan *plan, const rcn__op *op) {
     int64_t channels = 0;
     for (int k = 0; k < op->inputs; ++k) channels += plan->places[op->in[k]].extent.channels;
     return channels;
-}
-
-/* Non-zero when a convolution's weights are not stored as its kernel wants them. */
-static int is_reshaped(const rcn__plan *plan, const rcn_net *net, const rcn__op *op) {
-    return op->transposed ||
-           (op->in[0] == 0 && plan->places[0].extent.channels != net->options.channels);
 }
 
 /* Floats of weights per output channel, as stored and as the kernel wants them. */
@@ -653,8 +667,9 @@ static void conv_forward(rcn__plan *plan, rcn_net *net, int index, const float *
     } else {
         ending = rcn__plan_ending(plan, net, index);
     }
+    const rcn__scratch scratch = rcn__plan_scratch(plan, net, index, FORWARD);
     rcn__conv_forward(value_of(plan, net, s->writes), s->conv, net->ctx, in, packed, &ending,
-                      rcn__plan_at(plan, net, s->scratch[FORWARD]));
+                      &scratch);
 }
 
 /* Feature maps are left out whole, the others scaled up (Dropout2d). Images before `first`, which
@@ -784,7 +799,7 @@ static void conv_backward(rcn__plan *plan, rcn_net *net, int index, const float 
     stage *s = &plan->stages[index];
     rcn_context *ctx = net->ctx;
     void *packed = rcn__plan_at(plan, net, s->weights[BACKWARD]);
-    void *scratch = rcn__plan_at(plan, net, s->scratch[BACKWARD]);
+    const rcn__scratch scratch = rcn__plan_scratch(plan, net, index, BACKWARD);
     const float *dout = gradient_of(plan, net, op->out);
     const int reshaped = is_reshaped(plan, net, op);
     float *dweights = reshaped ? at_offset(net, plan->reshaped) : dparameter_of(net, op->weight);
@@ -795,11 +810,11 @@ static void conv_backward(rcn__plan *plan, rcn_net *net, int index, const float 
         if (!rcn__plan_is_given(plan, net, op->in[k])) din[k] = gradient_of(plan, net, op->in[k]);
     }
     rcn__conv_backward_weights(dweights, dparameter_of(net, op->bias), s->conv, ctx, in, dout,
-                               scratch);
+                               &scratch);
     if (reshaped) keep_gradient(plan, net, op);
     if (din[0] || din[1])
         rcn__conv_backward_inputs(din, s->sums, s->conv, ctx, plain_weights(plan, net, op), dout,
-                                  packed, scratch);
+                                  packed, &scratch);
 }
 
 static rcn_status run_backward_op(rcn__plan *plan, rcn_net *net, int index, const float *images,

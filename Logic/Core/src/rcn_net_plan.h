@@ -29,7 +29,7 @@ typedef struct place {
 /* What a plan knows of an operation. */
 typedef struct stage {
     rcn__conv *conv;
-    int scratch[PASSES]; /* buffers: the kernels' scratch memory in each pass, */
+    int scratch[PASSES]; /* buffers: what threads share of the kernels' scratch memory, */
     int weights[PASSES]; /* and packed weights (training) */
     int back;            /* the step of its backward pass */
     size_t packed;       /* prediction: where its weights are in `prepared`, */
@@ -50,10 +50,9 @@ typedef struct stage {
 typedef struct sweep {
     int first, last; /* operations; those between them that are skipped do not count */
     int64_t rows;    /* of the last one's output that are made at a time */
-    int memory;      /* buffer: of each thread windows, scratch memory, how far it is */
+    /* Each thread's own memory: windows, scratch memory, how far it is. */
     size_t scratch;  /* where that begins, */
     size_t progress; /* and that */
-    size_t bytes;    /* of a thread */
 } sweep;
 
 enum { MAX_SWEEPS = 16 };
@@ -73,7 +72,10 @@ struct rcn__plan {
     int copies_input; /* the image is not used where the caller has it */
 
     /* After the buffers: room for weights in another order and for sums. */
-    size_t scale, reshaped, partial, bytes;
+    size_t scale, reshaped, partial;
+    /* Then each thread's own scratch memory, for all operations at the same place (rcn_conv.h). */
+    size_t own, own_bytes;
+    size_t bytes;
 
     void *statistics; /* the norms' numbers and the dropout's factors */
     double *shared;   /* what a norm exchanges with other processes */
@@ -87,6 +89,12 @@ int rcn__plan_add_buffer(rcn__plan *plan, size_t bytes, int step);
 
 /* It is used in this step, too. RCN_NONE is fine. */
 void rcn__plan_use(rcn__plan *plan, int index, int step);
+
+/* What an operation has for its scratch memory in a pass. */
+rcn__scratch rcn__plan_scratch(const rcn__plan *plan, const rcn_net *net, int index, int pass);
+
+/* Every thread's own memory has at least so many bytes. */
+void rcn__plan_need_own(rcn__plan *plan, size_t bytes);
 
 /* Where a buffer is; NULL for RCN_NONE. */
 static inline void *rcn__plan_at(const rcn__plan *plan, const rcn_net *net, int index) {

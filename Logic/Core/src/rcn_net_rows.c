@@ -244,12 +244,10 @@ void rcn__plan_windows(rcn__plan *plan, const rcn_net *net) {
             if (op->kind != RCN_OP_CONV) continue;
             const size_t bytes = rcn__conv_row_scratch_bytes(one->conv);
             if (bytes > scratch) scratch = bytes;
-            plan->buffers[one->scratch[FORWARD]].bytes = 0; /* one for all takes its place */
+            plan->buffers[one->scratch[FORWARD]].bytes = 0; /* it is in each thread's own */
         }
         s->progress = s->scratch + rounded(scratch);
-        s->bytes = s->progress + rounded(sizeof(progress));
-        s->memory = rcn__plan_add_buffer(plan, (size_t)plan->threads * s->bytes, s->first);
-        rcn__plan_use(plan, s->memory, s->last);
+        rcn__plan_need_own(plan, s->progress + sizeof(progress));
     }
 }
 
@@ -259,14 +257,14 @@ typedef struct sweep_job {
     const rcn__plan *plan;
     const rcn_net *net;
     const sweep *sweep;
+    rcn__scratch scratch;
     float *logits;
     const float *images;
     int64_t parts; /* of an image */
 } sweep_job;
 
 static void *memory_of(const sweep_job *job, int thread, size_t offset) {
-    char *memory = rcn__plan_at(job->plan, job->net, job->sweep->memory);
-    return memory + (size_t)thread * job->sweep->bytes + offset;
+    return (char *)rcn__scratch_own(&job->scratch, thread) + offset;
 }
 
 static float *window_of(const sweep_job *job, int thread, int tensor) {
@@ -363,7 +361,13 @@ static void sweep_part(int64_t index, int thread, void *payload) {
 void rcn__sweep_run(const rcn__plan *plan, rcn_net *net, const sweep *s, float *logits,
                     const float *images) {
     const int64_t strips = strip_count(plan, net, s), batch = plan->batch.images;
-    sweep_job job = {plan, net, s, logits, images, (PARTS * plan->threads + batch - 1) / batch};
+    sweep_job job = {.plan = plan,
+                     .net = net,
+                     .sweep = s,
+                     .scratch = rcn__plan_scratch(plan, net, s->first, FORWARD),
+                     .logits = logits,
+                     .images = images,
+                     .parts = (PARTS * plan->threads + batch - 1) / batch};
     if (job.parts > strips / PART_STRIPS) job.parts = strips / PART_STRIPS;
     if (job.parts < 1) job.parts = 1;
     for (int t = 0; t < plan->threads; ++t) progress_of(&job, t)->part = -1;

@@ -360,7 +360,8 @@ static int64_t forms_at(const rcn__winograd *shape, const block *one, int64_t ch
 
 /* With few channels the weights' forms are made once and stay in the cache; then blocks of tiles
  * go to the threads. With many, the forms (four times as large as the weights) are made by the
- * thread that uses them, group by group of the output channels, for a large block of tiles. */
+ * thread that uses them, group by group of the output channels, for a large block of tiles, and
+ * from the weights where they are. */
 static int64_t form_floats(const rcn__winograd *shape) {
     return POINTS * shape->depth * channels_in(shape) * columns_in_all(shape->out);
 }
@@ -392,11 +393,23 @@ static int64_t part_pitch(const rcn__winograd *shape, int64_t columns) {
     return pitch_of(parts(blocks, part_count(shape)) * RCN_LANES * columns);
 }
 
+/* Without kept forms: the weights that they are made of. Behind it are the scales, and the weights
+ * if they have to be copied. */
+typedef struct raw_weights {
+    const float *weights;
+    rcn__weight_slice where;
+} raw_weights;
+
+enum { RAW_BYTES = 64 };
+_Static_assert(sizeof(raw_weights) <= RAW_BYTES, "room for what is known of weights");
+
 static size_t winograd_packed_bytes(const rcn__winograd *shape) {
-    const int64_t rows = shape->depth * channels_in(shape);
+    const int64_t weights = shape->depth * channels_in(shape) * TAPS * shape->out;
     if (keeps_forms(shape))
         return (size_t)(groups_of(shape->out) * POINTS * form_pitch(shape, WIDTH)) * sizeof(float);
-    return (size_t)(rows * TAPS * columns_in_all(shape->out)) * sizeof(float);
+    return RAW_BYTES +
+           (size_t)(columns_in_all(shape->out) + (shape->copies_weights ? weights : 0)) *
+               sizeof(float);
 }
 
 /* The forms of 3x3 weights g of several outputs. */
@@ -418,8 +431,7 @@ RCN_INLINE void form_weights(float *to, int64_t pitch, const wide g[TAPS]) {
 typedef struct pack_job {
     const rcn__winograd *shape;
     float *packed;
-    const float *weights;
-    rcn__weight_slice where;
+    raw_weights from;
 } pack_job;
 
 /* Taps of the kernel between input channel c and output channel k of the convolution to be run. */
@@ -430,55 +442,75 @@ RCN_INLINE int64_t taps_of(const rcn__winograd *shape, const rcn__weight_slice *
     return ((out * where->total_in + where->first_in + in) * shape->depth + slice) * TAPS;
 }
 
-/* g[tap][lane]: the taps between input channel c and some blocks of output channels, from k on. */
-RCN_INLINE void gather_taps(wide g[TAPS], const pack_job *job, int64_t c, int64_t k, int64_t z,
-                            const int blocks) {
-    const int64_t first = taps_of(job->shape, &job->where, c, k, z);
-    const int64_t step = taps_of(job->shape, &job->where, c, k + 1, z) - first;
-    for (int i = 0; i < TAPS; ++i)
-        g[i] = wide_gather(job->weights + first + (job->where.mirrored ? TAPS - 1 - i : i), step,
-                           blocks);
-    if (!job->where.scale) return;
-    const wide scale = wide_load_blocks(job->where.scale + k, RCN_LANES, blocks);
+/* g[tap][lane]: the taps between input channel c and some blocks of output channels, from k on. All
+ * but the last tap of 8 outputs are 8 rows that become columns. */
+RCN_INLINE void gather_taps(wide g[TAPS], const rcn__winograd *shape, const raw_weights *from,
+                            int64_t c, int64_t k, int64_t z, const int blocks) {
+    const rcn__weight_slice *where = &from->where;
+    const int64_t first = taps_of(shape, where, c, k, z);
+    const int64_t step = taps_of(shape, where, c, k + 1, z) - first;
+    lanes part[TAPS][WIDE_BLOCKS];
+    for (int b = 0; b < blocks; ++b) {
+        const float *taps = from->weights + first + b * RCN_LANES * step;
+        lanes rows[RCN_LANES];
+        for (int l = 0; l < RCN_LANES; ++l) rows[l] = lanes_load_anywhere(taps + l * step);
+        lanes_transpose(rows);
+        for (int i = 0; i < TAPS - 1; ++i) part[i][b] = rows[i];
+        part[TAPS - 1][b] = lanes_gather(taps + TAPS - 1, step);
+    }
+    for (int i = 0; i < TAPS; ++i) g[where->mirrored ? TAPS - 1 - i : i] = wide_of(part[i], blocks);
+    if (!where->scale) return;
+    const wide scale = wide_load_blocks(where->scale + k, RCN_LANES, blocks);
     for (int i = 0; i < TAPS; ++i) g[i] = wide_multiply(g[i], scale);
 }
 
-/* packed[group of outputs][point][slice][input][outputs of the group], or with the 9 taps behind
- * slice and input in place of the points. A task has a block of input channels: for one output
- * these lie next to each other, and a line of a cache is read once for all of them. */
+/* Makes the forms of them. */
+RCN_INLINE void form_taps(float *to, int64_t pitch, const rcn__winograd *shape,
+                          const raw_weights *from, int64_t c, int64_t k, int64_t z) {
+    wide g[TAPS];
+    if (k + WIDE <= shape->out)
+        gather_taps(g, shape, from, c, k, z, WIDE_BLOCKS);
+    else
+        gather_taps(g, shape, from, c, k, z, 1);
+    form_weights(to, pitch, g);
+}
+
+/* packed[group of outputs][point][slice][input][outputs of the group]. A task has a block of input
+ * channels: for one output these lie next to each other, and a line of a cache is read once for all
+ * of them. */
 static void pack_block(int64_t index, int thread, void *payload) {
     const pack_job *job = payload;
     const rcn__winograd *shape = job->shape;
     const int64_t in = channels_in(shape), first = index * RCN_LANES % in;
     const int64_t z = index * RCN_LANES / in;
-    const int keeps = keeps_forms(shape);
     (void)thread;
     for (int64_t k = 0; k < columns_in_all(shape->out); k += WIDE) {
         const int64_t group = k / WIDTH, columns = columns_of(shape->out, group);
-        for (int64_t c = first; c < first + RCN_LANES; ++c) {
-            const int64_t row = z * in + c;
-            wide g[TAPS];
-            if (k + WIDE <= shape->out)
-                gather_taps(g, job, c, k, z, WIDE_BLOCKS);
-            else
-                gather_taps(g, job, c, k, z, 1);
-            if (keeps) {
-                form_weights(job->packed + group * POINTS * form_pitch(shape, WIDTH) +
-                                 row * columns + k % WIDTH,
-                             form_pitch(shape, columns), g);
-            } else {
-                float *to = job->packed + columns_before(group) * shape->depth * in * TAPS +
-                            row * TAPS * columns + k % WIDTH;
-                for (int i = 0; i < TAPS; ++i) wide_store(to + i * columns, g[i]);
-            }
-        }
+        float *to = job->packed + group * POINTS * form_pitch(shape, WIDTH) + k % WIDTH;
+        for (int64_t c = first; c < first + RCN_LANES; ++c)
+            form_taps(to + (z * in + c) * columns, form_pitch(shape, columns), shape, &job->from, c,
+                      k, z);
     }
 }
 
 static void winograd_pack(float *packed, const rcn__winograd *shape, rcn_context *ctx,
                           const float *weights, const rcn__weight_slice *where) {
-    pack_job job = {shape, packed, weights, *where};
-    rcn__for_all(ctx, shape->depth * channels_in(shape) / RCN_LANES, pack_block, &job);
+    pack_job job = {shape, packed, {weights, *where}};
+    if (keeps_forms(shape)) {
+        rcn__for_all(ctx, shape->depth * channels_in(shape) / RCN_LANES, pack_block, &job);
+        return;
+    }
+    float *scale = packed + RAW_BYTES / sizeof *packed, *copy = scale + columns_in_all(shape->out);
+    if (where->scale) {
+        memcpy(scale, where->scale, (size_t)shape->out * sizeof *scale);
+        job.from.where.scale = scale;
+    }
+    if (shape->copies_weights) {
+        const int64_t count = shape->depth * channels_in(shape) * TAPS * shape->out;
+        memcpy(copy, weights, (size_t)count * sizeof *copy);
+        job.from.weights = copy;
+    }
+    memcpy(packed, &job.from, sizeof job.from);
 }
 
 /* ---- convolution ----------------------------------------------------------------------------- */
@@ -489,15 +521,17 @@ typedef struct convolve_job {
     block one; /* without kept forms: that all threads work on */
     float *out[2];
     const rcn__source *in;
-    const float *packed;
+    const float *packed; /* kept forms, */
+    raw_weights raw;     /* or what they are made of */
     rcn__ending ending;
-    float *inputs;         /* without kept forms: of all threads */
-    float *scratch;        /* of each thread: */
-    int64_t thread_floats; /* inputs or weights, then sums */
+    float *inputs;      /* without kept forms: of all threads */
+    ptrdiff_t *offsets; /* of the slices and blocks of channels in them */
+    /* of each thread: inputs or weights, then sums; with kept forms offsets, too */
+    const rcn__scratch *scratch;
+    int64_t own_floats;
     int64_t in_pitch, sum_pitch;
     int64_t sum_rows, row_parts;
-    int streams;        /* the output is too large for a cache */
-    ptrdiff_t *offsets; /* of the slices and blocks of channels in a block's inputs */
+    int streams; /* the output is too large for a cache */
 } convolve_job;
 
 enum { KEPT_FLOATS = 65536, SHARED_FLOATS = 1 << 20, SUM_ROWS = 4 * ROWS, PART_ROWS = 64 };
@@ -520,17 +554,21 @@ static void plan_convolution(convolve_job *job, const rcn__winograd *shape, int 
         larger(smaller(out_rows(&one) / PART_ROWS, threads),
                smaller(parts(2 * (int64_t)threads, groups), parts(out_rows(&one), SUM_ROWS)));
     const int64_t first = keeps_forms(shape) ? job->in_pitch : part_pitch(shape, WIDTH);
-    job->thread_floats = POINTS * (first + job->sum_pitch);
+    job->own_floats = POINTS * (first + job->sum_pitch);
     job->streams =
         shape->batch * shape->out * shape->size[0] * shape->size[1] * shape->size[2] > LARGE_FLOATS;
 }
 
-static size_t winograd_scratch_bytes(const rcn__winograd *shape, int threads) {
+static rcn__scratch_bytes winograd_scratch_bytes(const rcn__winograd *shape, int threads) {
     convolve_job job = {0};
     plan_convolution(&job, shape, threads);
-    const int64_t shared = keeps_forms(shape) ? 0 : POINTS * job.in_pitch;
-    return (size_t)(shared + threads * job.thread_floats) * sizeof(float) +
-           (size_t)(threads + 1) * (size_t)(shape->depth * channels_in(shape)) * sizeof(ptrdiff_t);
+    const size_t offsets = (size_t)(shape->depth * channels_in(shape)) * sizeof(ptrdiff_t);
+    rcn__scratch_bytes bytes = {0, (size_t)job.own_floats * sizeof(float)};
+    if (keeps_forms(shape))
+        bytes.own += offsets;
+    else
+        bytes.shared = (size_t)(POINTS * job.in_pitch) * sizeof(float) + offsets;
+    return bytes;
 }
 
 /* A row of tiles of a block of output channels: where its numbers go, and what is added to them. */
@@ -589,17 +627,36 @@ RCN_INLINE void finish_tile(const convolve_job *job, const out_row *out, const f
     }
 }
 
+/* What forms are made of at a time: the taps of a group of output channels and of some input
+ * channels of all slices. */
+typedef struct tap_range {
+    int64_t group, first, end;
+} tap_range;
+
+/* A share of those that are wanted soon is fetched from memory. */
+static void fetch_taps(const convolve_job *job, const tap_range *soon, int share) {
+    const rcn__winograd *shape = job->shape;
+    const raw_weights *raw = &job->raw;
+    const int64_t in = channels_in(shape), count = soon->end - soon->first;
+    const int64_t k = soon->group * WIDTH, outs = smaller(shape->out - k, WIDTH);
+    const int64_t end = soon->first + count * (share + 1) / POINTS;
+    for (int64_t c = soon->first + count * share / POINTS; c < end; ++c) {
+        const int64_t at = taps_of(shape, &raw->where, c % in, k, c / in);
+        const int64_t step = taps_of(shape, &raw->where, c % in, k + 1, c / in) - at;
+        for (int64_t i = 0; i < outs; ++i) prefetch(raw->weights + at + i * step);
+    }
+}
+
 /* The sums of the rows [first, end) of a block for one group of output channels, over the blocks of
- * input channels [from, to) whose weights' forms these are, `pitch` apart. Meanwhile `floats` that
- * are wanted `soon` are fetched from memory. */
+ * input channels [from, to) whose weights' forms these are, `pitch` apart. Meanwhile the taps that
+ * are wanted soon are fetched from memory, if that is not NULL. */
 static void multiply_points(float *sums, const convolve_job *job, int64_t group,
                             const float *inputs, const float *forms, int64_t pitch, int64_t first,
                             int64_t end, const ptrdiff_t *offsets, int64_t from, int64_t to,
-                            const float *soon, int64_t floats) {
+                            const tap_range *soon) {
     const int64_t columns = columns_of(job->shape->out, group);
     for (int p = 0; p < POINTS; ++p) {
-        for (int64_t i = floats * p / POINTS; i < floats * (p + 1) / POINTS; i += LINE_FLOATS)
-            prefetch(soon + i);
+        if (soon) fetch_taps(job, soon, p);
         const rcn__product product = {.c = sums + p * job->sum_pitch,
                                       .c_pitch = columns,
                                       .add = from > 0,
@@ -656,13 +713,12 @@ static void fill_offsets(ptrdiff_t *offsets, const rcn__winograd *shape, const b
             offsets[z * blocks + c] = (ptrdiff_t)(forms_at(shape, one, c) + z * one->tiles * WIDE);
 }
 
-/* With kept forms: a block from its inputs to its outputs, in the memory of one thread. */
-static void convolve_one(const convolve_job *job, const block *one, int thread) {
+/* With kept forms: a block from its inputs to its outputs, in a thread's own memory. */
+static void convolve_one(const convolve_job *job, const block *one, float *own) {
     const rcn__winograd *shape = job->shape;
     const int64_t blocks = channels_in(shape) / RCN_LANES;
-    float *inputs = job->scratch + thread * job->thread_floats;
-    float *sums = inputs + POINTS * job->in_pitch;
-    ptrdiff_t *offsets = job->offsets + (thread + 1) * shape->depth * blocks;
+    float *inputs = own, *sums = inputs + POINTS * job->in_pitch;
+    ptrdiff_t *offsets = (ptrdiff_t *)(own + job->own_floats);
     for (int64_t c = 0; c < wide_in(shape); ++c)
         for (int64_t z = 0; z < one->slices + shape->depth - 1; ++z)
             spread_inputs(inputs, job->in_pitch, &job->blocks, shape, one, job->in, c, z, 0, 1);
@@ -671,7 +727,7 @@ static void convolve_one(const convolve_job *job, const block *one, int thread) 
         multiply_points(sums, job, group, inputs,
                         job->packed + group * POINTS * form_pitch(shape, WIDTH),
                         form_pitch(shape, columns_of(shape->out, group)), 0, out_rows(one), offsets,
-                        0, shape->depth * blocks, NULL, 0);
+                        0, shape->depth * blocks, NULL);
         finish_rows(job, one, group, sums, 0, out_rows(one));
     }
 }
@@ -679,7 +735,7 @@ static void convolve_one(const convolve_job *job, const block *one, int thread) 
 static void convolve_block(int64_t index, int thread, void *payload) {
     const convolve_job *job = payload;
     const block one = block_at(&job->blocks, job->shape, index);
-    convolve_one(job, &one, thread);
+    convolve_one(job, &one, rcn__scratch_own(job->scratch, thread));
 }
 
 /* Without: first all inputs of a block, in the order of their rows, */
@@ -691,19 +747,20 @@ static void spread_task(int64_t index, int thread, void *payload) {
                   index % count, place / job->row_parts, place % job->row_parts, job->row_parts);
 }
 
-/* The forms of the taps of `in` input channels and one group of output channels. All taps of a
- * network do not stay in any cache, so they are asked for some channels ahead. */
-static void form_part(float *forms, int64_t pitch, const float *taps, int64_t in, int64_t columns) {
-    enum { AHEAD = 4 };
-    for (int64_t c = 0; c < in; ++c) {
-        const float *soon = taps + smaller(c + AHEAD, in - 1) * TAPS * columns;
-        for (int64_t i = 0; i < TAPS * columns; i += LINE_FLOATS) prefetch(soon + i);
-        for (int64_t k = 0; k < columns; k += WIDE) {
-            wide g[TAPS];
-            for (int i = 0; i < TAPS; ++i) g[i] = wide_load(taps + (c * TAPS + i) * columns + k);
-            form_weights(forms + c * columns + k, pitch, g);
-        }
-    }
+static void form_part(float *forms, int64_t pitch, const convolve_job *job, const tap_range *taps) {
+    const rcn__winograd *shape = job->shape;
+    const int64_t in = channels_in(shape), columns = columns_of(shape->out, taps->group);
+    for (int64_t k = 0; k < columns; k += WIDE)
+        for (int64_t c = taps->first; c < taps->end; ++c)
+            form_taps(forms + (c - taps->first) * columns + k, pitch, shape, &job->raw, c % in,
+                      taps->group * WIDTH + k, c / in);
+}
+
+/* The taps of one part of the channels. */
+static tap_range tap_range_of(const rcn__winograd *shape, int64_t group, int64_t part) {
+    const tap_range range = {group, part_start(shape, part) * RCN_LANES,
+                             part_start(shape, part + 1) * RCN_LANES};
+    return range;
 }
 
 /* then a group of output channels for a part of the rows, in the order of the rows, too: a thread
@@ -714,23 +771,22 @@ static void convolve_group(int64_t index, int thread, void *payload) {
     const int64_t groups = groups_of(shape->out), group = index % groups, part = index / groups;
     const int64_t columns = columns_of(shape->out, group), rows = out_rows(&job->one);
     const int64_t first = rows * part / job->row_parts, end = rows * (part + 1) / job->row_parts;
-    const int64_t in = shape->depth * channels_in(shape), pitch = part_pitch(shape, columns);
+    const int64_t pitch = part_pitch(shape, columns);
     const int64_t pieces = parts(end - first, job->sum_rows), count = part_count(shape);
-    float *forms = job->scratch + thread * job->thread_floats;
+    float *forms = rcn__scratch_own(job->scratch, thread);
     float *sums = forms + POINTS * part_pitch(shape, WIDTH);
-    const float *taps = job->packed + columns_before(group) * in * TAPS;
-    const float *last = job->packed + columns_in_all(shape->out) * in * TAPS;
     for (int64_t piece = 0; piece < pieces; ++piece) {
         const int64_t row = first + (end - first) * piece / pieces;
         const int64_t row_end = first + (end - first) * (piece + 1) / pieces;
         for (int64_t k = 0; k < count; ++k) {
-            const int64_t from = part_start(shape, k), to = part_start(shape, k + 1);
-            const float *now = taps + from * RCN_LANES * TAPS * columns;
-            const float *soon = taps + to * RCN_LANES * TAPS * columns;
+            const tap_range now = tap_range_of(shape, group, k);
+            const int64_t last = k + 1 == count;
+            const tap_range soon = tap_range_of(shape, group + last, last ? 0 : k + 1);
+            const int fetches = piece == 0 && soon.group < groups;
             /* Of several parts each is made once: then there is one piece. */
-            if (piece == 0) form_part(forms, pitch, now, (to - from) * RCN_LANES, columns);
+            if (piece == 0) form_part(forms, pitch, job, &now);
             multiply_points(sums, job, group, job->inputs, forms, pitch, row, row_end, job->offsets,
-                            from, to, soon, piece ? 0 : smaller(soon - now, last - soon));
+                            now.first / RCN_LANES, now.end / RCN_LANES, fetches ? &soon : NULL);
         }
         finish_rows(job, &job->one, group, sums, row, row_end);
     }
@@ -738,16 +794,17 @@ static void convolve_group(int64_t index, int thread, void *payload) {
 
 static void winograd_convolve(float *const out[2], const rcn__winograd *shape, rcn_context *ctx,
                               const rcn__source *in, const float *packed, const rcn__ending *ending,
-                              void *scratch) {
+                              const rcn__scratch *scratch) {
     convolve_job job = {.out = {out[0], out[1]}, .in = in, .packed = packed, .ending = *ending};
     plan_convolution(&job, shape, ctx->threads);
     job.scratch = scratch;
-    job.inputs = job.scratch + ctx->threads * job.thread_floats;
-    job.offsets = (ptrdiff_t *)(job.inputs + (keeps_forms(shape) ? 0 : POINTS * job.in_pitch));
     if (keeps_forms(shape)) {
         rcn__for_all(ctx, block_count(&job.blocks), convolve_block, &job);
         return;
     }
+    memcpy(&job.raw, packed, sizeof job.raw);
+    job.inputs = scratch->shared;
+    job.offsets = (ptrdiff_t *)(job.inputs + POINTS * job.in_pitch);
     for (int64_t i = 0; i < block_count(&job.blocks); ++i) {
         job.one = block_at(&job.blocks, shape, i);
         fill_offsets(job.offsets, shape, &job.one);
@@ -770,13 +827,11 @@ static void winograd_rows(float *out, const rcn__winograd *shape, const rcn__sou
     convolve_job job = {.out = {out}, .in = in, .packed = packed, .ending = *ending};
     plan_convolution(&job, shape, 1);
     job.streams = 0; /* they are read soon */
-    job.scratch = scratch;
-    job.offsets = (ptrdiff_t *)(job.scratch + job.thread_floats);
     const int64_t first = rows->first / OUT_TILE * job.blocks.tiles_x;
     const int64_t end = parts(rows->end, OUT_TILE) * job.blocks.tiles_x;
     for (int64_t at = first; at < end; at += job.blocks.tiles_per_block) {
         const block one = {at, smaller(end - at, job.blocks.tiles_per_block), 0, 1};
-        convolve_one(&job, &one, 0);
+        convolve_one(&job, &one, scratch);
     }
 }
 
@@ -808,8 +863,9 @@ typedef struct gradient_job {
     const rcn__source *in;
     const float *dout;
     rcn__weight_slice where;
-    float *forms; /* of inputs, then of outputs' gradients; of each thread or of all */
-    float *sums;
+    const rcn__scratch *scratch;
+    float *forms; /* many channels: of inputs, then of outputs' gradients */
+    float *sums;  /* unless they are done with at once */
     int64_t in_pitch, out_pitch, sum_floats;
     int64_t in_ranges, slots; /* slots: 0 for many channels */
     int64_t row_parts;        /* many channels: 1 or 2 */
@@ -844,16 +900,21 @@ static int is_at_once(const gradient_job *job) {
     return block_count(&job->blocks) == 1 && job->row_parts == 1;
 }
 
-static size_t winograd_gradient_bytes(const rcn__winograd *shape, int threads) {
+static rcn__scratch_bytes winograd_gradient_bytes(const rcn__winograd *shape) {
     gradient_job job = {0};
     plan_gradient(&job, shape);
-    int64_t sums = gradient_tasks(&job);
-    if (is_at_once(&job) && !job.slots)
-        sums = threads;
-    else
-        sums *= job.slots ? job.slots : job.row_parts;
-    return (size_t)((job.slots ? threads : 1) * gradient_forms(&job) + sums * job.sum_floats) *
-           sizeof(float);
+    const size_t forms = (size_t)gradient_forms(&job) * sizeof(float);
+    const size_t sums = (size_t)job.sum_floats * sizeof(float),
+                 tasks = (size_t)gradient_tasks(&job);
+    rcn__scratch_bytes bytes = {forms, sums};
+    if (job.slots) {
+        bytes.own = forms;
+        bytes.shared = (size_t)job.slots * tasks * sums;
+    } else if (!is_at_once(&job)) {
+        bytes.shared += (size_t)job.row_parts * tasks * sums;
+        bytes.own = 0;
+    }
+    return bytes;
 }
 
 /* The form of 4x4 gradients of outputs, zero beyond the border. */
@@ -1006,7 +1067,7 @@ static void gradient_slot(int64_t slot, int thread, void *payload) {
     const gradient_job *job = payload;
     const int64_t count = block_count(&job->blocks), tasks = gradient_tasks(job);
     const int64_t first = count * slot / job->slots;
-    float *forms = job->forms + thread * gradient_forms(job);
+    float *forms = rcn__scratch_own(job->scratch, thread);
     float *sums = job->sums + slot * tasks * job->sum_floats;
     for (int64_t i = first; i < count * (slot + 1) / job->slots; ++i) {
         const block one = block_at(&job->blocks, job->shape, i);
@@ -1049,7 +1110,8 @@ static void gradient_outputs(int64_t index, int thread, void *payload) {
 static void gradient_task(int64_t index, int thread, void *payload) {
     const gradient_job *job = payload;
     const int64_t tasks = gradient_tasks(job), part = index / tasks, rows = out_rows(&job->one);
-    float *sums = job->sums + (is_at_once(job) ? thread : index) * job->sum_floats;
+    float *sums = is_at_once(job) ? (float *)rcn__scratch_own(job->scratch, thread)
+                                  : job->sums + index * job->sum_floats;
     add_part(sums, !job->first, job, &job->one, job->forms, index % tasks,
              rows * part / job->row_parts, rows * (part + 1) / job->row_parts);
     if (is_at_once(job)) finish_part(job, sums, index);
@@ -1057,11 +1119,12 @@ static void gradient_task(int64_t index, int thread, void *payload) {
 
 static void winograd_gradient(float *dweights, float *dbias, const rcn__winograd *shape,
                               rcn_context *ctx, const rcn__source *in, const float *dout,
-                              const rcn__weight_slice *where, void *scratch) {
+                              const rcn__weight_slice *where, const rcn__scratch *scratch) {
     gradient_job job = {.dweights = dweights, .in = in, .dout = dout, .where = *where};
+    job.scratch = scratch;
     plan_gradient(&job, shape);
-    job.forms = scratch;
-    job.sums = job.forms + (job.slots ? ctx->threads : 1) * gradient_forms(&job);
+    job.forms = scratch->shared;
+    job.sums = job.forms + (job.slots ? 0 : gradient_forms(&job));
     const int64_t count = job.slots ? 0 : block_count(&job.blocks);
     if (job.slots) rcn__for_all(ctx, job.slots, gradient_slot, &job);
     for (int64_t i = 0; i < count; ++i) {
