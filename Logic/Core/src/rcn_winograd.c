@@ -133,6 +133,9 @@ static blocking block_up(const rcn__winograd *shape, int64_t floats, int64_t per
     if (parts(b.tiles, tiles) * b.slice_blocks < pieces)
         tiles = larger(b.tiles * b.slice_blocks / pieces, smaller(ROWS, tiles));
     b.tile_blocks = parts(b.tiles, tiles);
+    /* As many for each thread. */
+    if (b.slice_blocks == 1 && b.tile_blocks < 4 * pieces)
+        b.tile_blocks = smaller(parts(b.tile_blocks, pieces) * pieces, b.tiles);
     b.tiles_per_block = parts(b.tiles, b.tile_blocks);
     b.tile_blocks = parts(b.tiles, b.tiles_per_block);
     return b;
@@ -515,46 +518,63 @@ static void winograd_pack(float *packed, const rcn__winograd *shape, rcn_context
 
 /* ---- convolution ----------------------------------------------------------------------------- */
 
+/* The forms of a block's inputs, and where they are. */
+typedef struct spread_block {
+    const block *one;
+    float *inputs;
+    ptrdiff_t *offsets;
+} spread_block;
+
 typedef struct convolve_job {
     const rcn__winograd *shape;
     blocking blocks;
-    block one; /* without kept forms: that all threads work on */
+    int shares; /* threads share the inputs' forms of a block, */
+    block one;  /* this one, */
+    spread_block shared;
     float *out[2];
     const rcn__source *in;
     const float *packed; /* kept forms, */
     raw_weights raw;     /* or what they are made of */
     rcn__ending ending;
-    float *inputs;      /* without kept forms: of all threads */
-    ptrdiff_t *offsets; /* of the slices and blocks of channels in them */
-    /* of each thread: inputs or weights, then sums; with kept forms offsets, too */
     const rcn__scratch *scratch;
-    int64_t own_floats;
+    int64_t input_floats, offset_floats; /* forms of inputs, and of their slices and blocks of
+                                          * channels the offsets: shared or each thread's own, */
+    int64_t weight_floats, sum_floats;   /* behind them of each thread */
     int64_t in_pitch, sum_pitch;
     int64_t sum_rows, row_parts;
     int streams; /* the output is too large for a cache */
 } convolve_job;
 
-enum { KEPT_FLOATS = 65536, SHARED_FLOATS = 1 << 20, SUM_ROWS = 4 * ROWS, PART_ROWS = 64 };
+/* A thread takes a block of tiles from its inputs to its outputs, in memory of its own. Where there
+ * are so few tiles that making the weights' forms for each thread's would take too long, threads
+ * share the inputs' forms of all tiles, and each takes some groups of output channels. */
+enum {
+    KEPT_FLOATS = 65536,
+    OWN_FLOATS = 1 << 19,
+    SHARED_FLOATS = 1 << 20,
+    OWN_ROWS = 4 * ROWS, /* tiles for each thread that are not few */
+    SUM_ROWS = 4 * ROWS
+};
 
 static void plan_convolution(convolve_job *job, const rcn__winograd *shape, int threads) {
-    const int64_t in = wide_in(shape) * WIDE;
+    const int64_t in = wide_in(shape) * WIDE, groups = groups_of(shape->out);
+    const int keeps = keeps_forms(shape);
     job->shape = shape;
-    if (keeps_forms(shape))
-        job->blocks = block_up(shape, KEPT_FLOATS, POINTS * in, 4 * (int64_t)threads);
-    else
-        job->blocks = block_up(shape, SHARED_FLOATS, POINTS * in, 1);
+    job->blocks = block_up(shape, keeps ? KEPT_FLOATS : OWN_FLOATS, POINTS * in,
+                           keeps ? 4 * (int64_t)threads : threads);
+    job->shares = !keeps && job->blocks.tiles * shape->size[0] < OWN_ROWS * (int64_t)threads;
+    if (job->shares) job->blocks = block_up(shape, SHARED_FLOATS, POINTS * in, 1);
     const block one = largest_block(&job->blocks);
     job->in_pitch = pitch_of(in_rows(shape, &one) * in);
+    job->input_floats = POINTS * job->in_pitch;
+    job->offset_floats = parts(shape->depth * channels_in(shape), 8) * 16;
     /* Rows that are finished at a time; all if they wait for several parts of the channels. */
-    job->sum_rows = keeps_forms(shape) || part_count(shape) > 1 ? out_rows(&one)
-                                                                : smaller(out_rows(&one), SUM_ROWS);
+    job->sum_rows =
+        keeps || part_count(shape) > 1 ? out_rows(&one) : smaller(out_rows(&one), SUM_ROWS);
     job->sum_pitch = pitch_of(job->sum_rows * WIDTH);
-    const int64_t groups = groups_of(shape->out);
-    job->row_parts =
-        larger(smaller(out_rows(&one) / PART_ROWS, threads),
-               smaller(parts(2 * (int64_t)threads, groups), parts(out_rows(&one), SUM_ROWS)));
-    const int64_t first = keeps_forms(shape) ? job->in_pitch : part_pitch(shape, WIDTH);
-    job->own_floats = POINTS * (first + job->sum_pitch);
+    job->sum_floats = POINTS * job->sum_pitch;
+    job->weight_floats = keeps ? 0 : POINTS * part_pitch(shape, WIDTH);
+    job->row_parts = smaller(parts(2 * (int64_t)threads, groups), parts(out_rows(&one), SUM_ROWS));
     job->streams =
         shape->batch * shape->out * shape->size[0] * shape->size[1] * shape->size[2] > LARGE_FLOATS;
 }
@@ -562,12 +582,9 @@ static void plan_convolution(convolve_job *job, const rcn__winograd *shape, int 
 static rcn__scratch_bytes winograd_scratch_bytes(const rcn__winograd *shape, int threads) {
     convolve_job job = {0};
     plan_convolution(&job, shape, threads);
-    const size_t offsets = (size_t)(shape->depth * channels_in(shape)) * sizeof(ptrdiff_t);
-    rcn__scratch_bytes bytes = {0, (size_t)job.own_floats * sizeof(float)};
-    if (keeps_forms(shape))
-        bytes.own += offsets;
-    else
-        bytes.shared = (size_t)(POINTS * job.in_pitch) * sizeof(float) + offsets;
+    const size_t inputs = (size_t)(job.input_floats + job.offset_floats) * sizeof(float);
+    const size_t own = (size_t)(job.weight_floats + job.sum_floats) * sizeof(float);
+    const rcn__scratch_bytes bytes = {job.shares ? inputs : 0, job.shares ? own : inputs + own};
     return bytes;
 }
 
@@ -647,21 +664,21 @@ static void fetch_taps(const convolve_job *job, const tap_range *soon, int share
     }
 }
 
-/* The sums of the rows [first, end) of a block for one group of output channels, over the blocks of
- * input channels [from, to) whose weights' forms these are, `pitch` apart. Meanwhile the taps that
- * are wanted soon are fetched from memory, if that is not NULL. */
-static void multiply_points(float *sums, const convolve_job *job, int64_t group,
-                            const float *inputs, const float *forms, int64_t pitch, int64_t first,
-                            int64_t end, const ptrdiff_t *offsets, int64_t from, int64_t to,
-                            const tap_range *soon) {
+/* The sums of the rows [first, end) of a block for one group of output channels, over the input
+ * channels whose weights' forms these are, `pitch` apart. Meanwhile the taps that are wanted soon
+ * are fetched from memory, if that is not NULL. */
+static void multiply_points(float *sums, const convolve_job *job, const spread_block *in,
+                            int64_t group, const float *forms, int64_t pitch, int64_t first,
+                            int64_t end, const tap_range *now, const tap_range *soon) {
     const int64_t columns = columns_of(job->shape->out, group);
+    const int64_t from = now->first / RCN_LANES, to = now->end / RCN_LANES;
     for (int p = 0; p < POINTS; ++p) {
         if (soon) fetch_taps(job, soon, p);
         const rcn__product product = {.c = sums + p * job->sum_pitch,
                                       .c_pitch = columns,
                                       .add = from > 0,
-                                      .a = inputs + p * job->in_pitch + first * WIDE,
-                                      .offsets = offsets + from,
+                                      .a = in->inputs + p * job->in_pitch + first * WIDE,
+                                      .offsets = in->offsets + from,
                                       .outer = to - from,
                                       .inner = RCN_LANES,
                                       .b = forms + p * pitch};
@@ -706,47 +723,19 @@ static void finish_rows(const convolve_job *job, const block *one, int64_t group
     if (job->streams) lanes_stream_end();
 }
 
-static void fill_offsets(ptrdiff_t *offsets, const rcn__winograd *shape, const block *one) {
-    const int64_t blocks = channels_in(shape) / RCN_LANES;
-    for (int64_t z = 0; z < shape->depth; ++z)
-        for (int64_t c = 0; c < blocks; ++c)
-            offsets[z * blocks + c] = (ptrdiff_t)(forms_at(shape, one, c) + z * one->tiles * WIDE);
-}
-
-/* With kept forms: a block from its inputs to its outputs, in a thread's own memory. */
-static void convolve_one(const convolve_job *job, const block *one, float *own) {
+static spread_block place_block(const convolve_job *job, const block *one, void *memory) {
     const rcn__winograd *shape = job->shape;
     const int64_t blocks = channels_in(shape) / RCN_LANES;
-    float *inputs = own, *sums = inputs + POINTS * job->in_pitch;
-    ptrdiff_t *offsets = (ptrdiff_t *)(own + job->own_floats);
-    for (int64_t c = 0; c < wide_in(shape); ++c)
-        for (int64_t z = 0; z < one->slices + shape->depth - 1; ++z)
-            spread_inputs(inputs, job->in_pitch, &job->blocks, shape, one, job->in, c, z, 0, 1);
-    fill_offsets(offsets, shape, one);
-    for (int64_t group = 0; group < groups_of(shape->out); ++group) {
-        multiply_points(sums, job, group, inputs,
-                        job->packed + group * POINTS * form_pitch(shape, WIDTH),
-                        form_pitch(shape, columns_of(shape->out, group)), 0, out_rows(one), offsets,
-                        0, shape->depth * blocks, NULL);
-        finish_rows(job, one, group, sums, 0, out_rows(one));
-    }
+    spread_block to = {one, memory, (ptrdiff_t *)((float *)memory + job->input_floats)};
+    for (int64_t z = 0; z < shape->depth; ++z)
+        for (int64_t c = 0; c < blocks; ++c)
+            to.offsets[z * blocks + c] =
+                (ptrdiff_t)(forms_at(shape, one, c) + z * one->tiles * WIDE);
+    return to;
 }
 
-static void convolve_block(int64_t index, int thread, void *payload) {
-    const convolve_job *job = payload;
-    const block one = block_at(&job->blocks, job->shape, index);
-    convolve_one(job, &one, rcn__scratch_own(job->scratch, thread));
-}
-
-/* Without: first all inputs of a block, in the order of their rows, */
-static void spread_task(int64_t index, int thread, void *payload) {
-    const convolve_job *job = payload;
-    const int64_t count = wide_in(job->shape), place = index / count;
-    (void)thread;
-    spread_inputs(job->inputs, job->in_pitch, &job->blocks, job->shape, &job->one, job->in,
-                  index % count, place / job->row_parts, place % job->row_parts, job->row_parts);
-}
-
+/* The forms of the taps of the input channels [from, to) of all slices and one group of output
+ * channels. */
 static void form_part(float *forms, int64_t pitch, const convolve_job *job, const tap_range *taps) {
     const rcn__winograd *shape = job->shape;
     const int64_t in = channels_in(shape), columns = columns_of(shape->out, taps->group);
@@ -763,18 +752,15 @@ static tap_range tap_range_of(const rcn__winograd *shape, int64_t group, int64_t
     return range;
 }
 
-/* then a group of output channels for a part of the rows, in the order of the rows, too: a thread
- * finds in its own cache what it has made. */
-static void convolve_group(int64_t index, int thread, void *payload) {
-    const convolve_job *job = payload;
+/* The rows [first, end) of a block's outputs, of one group of channels. `memory`: for the weights'
+ * forms, then sums. */
+static void convolve_rows(const convolve_job *job, const spread_block *in, int64_t group,
+                          int64_t first, int64_t end, float *memory) {
     const rcn__winograd *shape = job->shape;
-    const int64_t groups = groups_of(shape->out), group = index % groups, part = index / groups;
-    const int64_t columns = columns_of(shape->out, group), rows = out_rows(&job->one);
-    const int64_t first = rows * part / job->row_parts, end = rows * (part + 1) / job->row_parts;
-    const int64_t pitch = part_pitch(shape, columns);
-    const int64_t pieces = parts(end - first, job->sum_rows), count = part_count(shape);
-    float *forms = rcn__scratch_own(job->scratch, thread);
-    float *sums = forms + POINTS * part_pitch(shape, WIDTH);
+    const int64_t groups = groups_of(shape->out), columns = columns_of(shape->out, group);
+    const int64_t pitch = part_pitch(shape, columns), count = part_count(shape);
+    const int64_t pieces = parts(end - first, job->sum_rows);
+    float *forms = memory, *sums = memory + job->weight_floats;
     for (int64_t piece = 0; piece < pieces; ++piece) {
         const int64_t row = first + (end - first) * piece / pieces;
         const int64_t row_end = first + (end - first) * (piece + 1) / pieces;
@@ -785,11 +771,62 @@ static void convolve_group(int64_t index, int thread, void *payload) {
             const int fetches = piece == 0 && soon.group < groups;
             /* Of several parts each is made once: then there is one piece. */
             if (piece == 0) form_part(forms, pitch, job, &now);
-            multiply_points(sums, job, group, job->inputs, forms, pitch, row, row_end, job->offsets,
-                            now.first / RCN_LANES, now.end / RCN_LANES, fetches ? &soon : NULL);
+            multiply_points(sums, job, in, group, forms, pitch, row, row_end, &now,
+                            fetches ? &soon : NULL);
         }
-        finish_rows(job, &job->one, group, sums, row, row_end);
+        finish_rows(job, in->one, group, sums, row, row_end);
     }
+}
+
+/* The same of all rows with forms that are kept. */
+static void convolve_kept(const convolve_job *job, const spread_block *in, int64_t group,
+                          float *sums) {
+    const rcn__winograd *shape = job->shape;
+    const int64_t rows = out_rows(in->one);
+    const tap_range all = {group, 0, shape->depth * channels_in(shape)};
+    multiply_points(sums, job, in, group, job->packed + group * POINTS * form_pitch(shape, WIDTH),
+                    form_pitch(shape, columns_of(shape->out, group)), 0, rows, &all, NULL);
+    finish_rows(job, in->one, group, sums, 0, rows);
+}
+
+/* A block in a thread's own memory. */
+static void convolve_one(const convolve_job *job, const block *one, float *own) {
+    const rcn__winograd *shape = job->shape;
+    const spread_block in = place_block(job, one, own);
+    float *rest = own + job->input_floats + job->offset_floats;
+    for (int64_t c = 0; c < wide_in(shape); ++c)
+        for (int64_t z = 0; z < one->slices + shape->depth - 1; ++z)
+            spread_inputs(in.inputs, job->in_pitch, &job->blocks, shape, one, job->in, c, z, 0, 1);
+    for (int64_t group = 0; group < groups_of(shape->out); ++group)
+        if (keeps_forms(shape))
+            convolve_kept(job, &in, group, rest);
+        else
+            convolve_rows(job, &in, group, 0, out_rows(one), rest);
+}
+
+static void convolve_block(int64_t index, int thread, void *payload) {
+    const convolve_job *job = payload;
+    const block one = block_at(&job->blocks, job->shape, index);
+    convolve_one(job, &one, rcn__scratch_own(job->scratch, thread));
+}
+
+/* A block that threads share: first its inputs, in the order of their rows, */
+static void spread_task(int64_t index, int thread, void *payload) {
+    const convolve_job *job = payload;
+    const int64_t count = wide_in(job->shape), place = index / count;
+    (void)thread;
+    spread_inputs(job->scratch->shared, job->in_pitch, &job->blocks, job->shape, &job->one, job->in,
+                  index % count, place / job->row_parts, place % job->row_parts, job->row_parts);
+}
+
+/* then a group of output channels for a part of the rows, in the order of the rows, too: a thread
+ * finds in its own cache what it has made. */
+static void convolve_group(int64_t index, int thread, void *payload) {
+    const convolve_job *job = payload;
+    const int64_t groups = groups_of(job->shape->out), part = index / groups;
+    const int64_t rows = out_rows(&job->one);
+    convolve_rows(job, &job->shared, index % groups, rows * part / job->row_parts,
+                  rows * (part + 1) / job->row_parts, rcn__scratch_own(job->scratch, thread));
 }
 
 static void winograd_convolve(float *const out[2], const rcn__winograd *shape, rcn_context *ctx,
@@ -798,16 +835,14 @@ static void winograd_convolve(float *const out[2], const rcn__winograd *shape, r
     convolve_job job = {.out = {out[0], out[1]}, .in = in, .packed = packed, .ending = *ending};
     plan_convolution(&job, shape, ctx->threads);
     job.scratch = scratch;
-    if (keeps_forms(shape)) {
+    if (!keeps_forms(shape)) memcpy(&job.raw, packed, sizeof job.raw);
+    if (!job.shares) {
         rcn__for_all(ctx, block_count(&job.blocks), convolve_block, &job);
         return;
     }
-    memcpy(&job.raw, packed, sizeof job.raw);
-    job.inputs = scratch->shared;
-    job.offsets = (ptrdiff_t *)(job.inputs + POINTS * job.in_pitch);
     for (int64_t i = 0; i < block_count(&job.blocks); ++i) {
         job.one = block_at(&job.blocks, shape, i);
-        fill_offsets(job.offsets, shape, &job.one);
+        job.shared = place_block(&job, &job.one, scratch->shared);
         rcn__for_all(ctx, wide_in(shape) * (job.one.slices + shape->depth - 1) * job.row_parts,
                      spread_task, &job);
         rcn__for_all(ctx, groups_of(shape->out) * job.row_parts, convolve_group, &job);
