@@ -134,7 +134,7 @@ static void need_run(needs *all, const rcn__conv *conv, int which, int backward)
 static rcn__scratch_bytes gradient_bytes(const rcn__conv *conv) {
     const rcn__winograd winograd = winograd_of(conv, ALL_INPUTS, 0);
     const rcn__direct direct = unspread(conv);
-    return conv->winograd ? conv->engine->winograd_gradient_bytes(&winograd)
+    return conv->winograd ? conv->engine->winograd_gradient_bytes(&winograd, conv->threads)
                           : conv->engine->direct_gradient_bytes(&direct);
 }
 

@@ -64,7 +64,7 @@ typedef struct rcn__engine {
 
     size_t (*winograd_packed_bytes)(const rcn__winograd *shape);
     rcn__scratch_bytes (*winograd_scratch_bytes)(const rcn__winograd *shape, int threads);
-    rcn__scratch_bytes (*winograd_gradient_bytes)(const rcn__winograd *shape);
+    rcn__scratch_bytes (*winograd_gradient_bytes)(const rcn__winograd *shape, int threads);
     void (*winograd_pack)(float *packed, const rcn__winograd *shape, rcn_context *ctx,
                           const float *weights, const rcn__weight_slice *where);
     void (*winograd_convolve)(float *const out[2], const rcn__winograd *shape, rcn_context *ctx,

@@ -81,6 +81,7 @@ RCN_INLINE lanes lanes_gather(const float *from, int64_t step) {
     return v;
 }
 RCN_INLINE lanes lanes_load_anywhere(const float *from) { return lanes_load(from); }
+RCN_INLINE void lanes_store_anywhere(float *to, lanes v) { lanes_store(to, v); }
 RCN_INLINE lanes lanes_add(lanes a, lanes b) {
     for (int l = 0; l < RCN_LANES; ++l) a.at[l] += b.at[l];
     return a;
@@ -154,6 +155,7 @@ RCN_INLINE lanes lanes_gather(const float *from, int64_t step) {
                    from[4 * step], from[5 * step], from[6 * step], from[7 * step]};
 }
 RCN_INLINE lanes lanes_load_anywhere(const float *from) { return *(const lanes_anywhere *)from; }
+RCN_INLINE void lanes_store_anywhere(float *to, lanes v) { *(lanes_anywhere *)to = v; }
 RCN_INLINE lanes lanes_add(lanes a, lanes b) { return a + b; }
 RCN_INLINE lanes lanes_subtract(lanes a, lanes b) { return a - b; }
 RCN_INLINE lanes lanes_multiply(lanes a, lanes b) { return a * b; }
@@ -228,6 +230,7 @@ RCN_INLINE lanes lanes_gather(const float *from, int64_t step) {
                           from[5 * step], from[6 * step], from[7 * step]);
 }
 RCN_INLINE lanes lanes_load_anywhere(const float *from) { return _mm256_loadu_ps(from); }
+RCN_INLINE void lanes_store_anywhere(float *to, lanes v) { _mm256_storeu_ps(to, v); }
 RCN_INLINE lanes lanes_add(lanes a, lanes b) { return _mm256_add_ps(a, b); }
 RCN_INLINE lanes lanes_subtract(lanes a, lanes b) { return _mm256_sub_ps(a, b); }
 RCN_INLINE lanes lanes_multiply(lanes a, lanes b) { return _mm256_mul_ps(a, b); }

@@ -13,7 +13,6 @@ enum {
     POINTS = IN_TILE * IN_TILE,
     TAPS = 9,
     AHEAD_TILES = 4,
-    IN_RANGE = 64,   /* input channels of a task of the weights' gradient */
     LINE_FLOATS = 16 /* of a line of a cache */
 };
 
@@ -350,13 +349,19 @@ static void spread_inputs(float *to, int64_t pitch, const blocking *b, const rcn
         spread_slice(row, pitch, b, shape, &tiles, &from[second], first, z, channels, 1);
 }
 
+/* The wide block that a block of channels of all inputs is in. */
+static int64_t wide_at(const rcn__winograd *shape, int64_t channel_block) {
+    const int64_t blocks = shape->in[0] / RCN_LANES;
+    if (channel_block < blocks) return channel_block / WIDE_BLOCKS;
+    return (channel_block - blocks) / WIDE_BLOCKS + wide_count(shape->in[0]);
+}
+
 /* Where the forms of a block of channels of all inputs begin, those of a point. */
 static int64_t forms_at(const rcn__winograd *shape, const block *one, int64_t channel_block) {
     const int64_t blocks = shape->in[0] / RCN_LANES;
-    const int second = channel_block >= blocks;
-    const int64_t own = channel_block - (second ? blocks : 0);
-    const int64_t wide_block = own / WIDE_BLOCKS + (second ? wide_count(shape->in[0]) : 0);
-    return wide_block * in_rows(shape, one) * WIDE + own % WIDE_BLOCKS * RCN_LANES;
+    const int64_t own = channel_block - (channel_block < blocks ? 0 : blocks);
+    return wide_at(shape, channel_block) * in_rows(shape, one) * WIDE +
+           own % WIDE_BLOCKS * RCN_LANES;
 }
 
 /* ---- weights --------------------------------------------------------------------------------- */
@@ -872,83 +877,126 @@ static void winograd_rows(float *out, const rcn__winograd *shape, const rcn__sou
 
 /* ---- weights' gradient ----------------------------------------------------------------------- */
 
-/* A task multiplies the forms of IN_RANGE input channels, one group of output channels and one
- * slice of the kernel, over the tiles of a block. Two ways, as forward:
+/* A task multiplies the forms of some input channels, one group of output channels and one slice of
+ * the kernel. There are as many shares of the work as threads, each with memory of its own: what
+ * another core has read is written to slowly where cores have no cache in common. Two ways:
  *
- * Few channels: a thread makes the forms of a block of tiles in memory of its own and does all
- * tasks. Blocks are shared out to SLOTS slots, each with its own sums, which are added up in order
- * at the end.
+ * Few channels: tiles are shared out to SLOTS slots, each with its own sums over all tasks, which
+ * are added up in order at the end. A share has some slots.
  *
- * Many: all threads make the forms of a large block, then the tasks go to the threads. Their sums
- * stay in a thread's memory if one block is all there is, otherwise they have a place of their own.
- * Where there are far more tiles than channels, each task is done for the first and for the second
- * half of the rows apart, also with sums that are added up at the end: then threads mostly read the
- * forms that they have made themselves, and those of others come slowly where cores have no cache
- * in common.
+ * Many: a share has some tasks, over all tiles, and makes all forms that these need. Some forms are
+ * made by several; so that they are few, tasks are in the order of the inputs' channels or of the
+ * outputs', whichever are more. Sums of one task at a time are enough if one block is all tiles.
  *
- * Neither depends on the number of threads. */
-enum { SLOTS = 8, SLOT_FLOATS = 131072, SHARED_BLOCK_FLOATS = 3 << 19, FORM_RUNS = 4 };
+ * Results do not depend on the number of threads: the blocks and the slots do not. */
+enum {
+    SLOTS = 8,
+    SLOT_FLOATS = 131072,
+    GRADIENT_FLOATS = 3 << 19, /* forms of all channels in a block */
+    IN_RANGE = 64,             /* input channels of a task, or fewer for more tasks: */
+    LEAST_RANGE = 16,
+    SHARE_TASKS = 2 /* at least so many in a share */
+};
 
 typedef struct gradient_job {
     const rcn__winograd *shape;
     blocking blocks;
-    block one; /* many channels: that all threads work on */
-    int first; /* many channels: of the blocks */
     float *dweights;
     const rcn__source *in;
     const float *dout;
     rcn__weight_slice where;
     const rcn__scratch *scratch;
-    float *forms; /* many channels: of inputs, then of outputs' gradients */
-    float *sums;  /* unless they are done with at once */
-    int64_t in_pitch, out_pitch, sum_floats;
-    int64_t in_ranges, slots; /* slots: 0 for many channels */
-    int64_t row_parts;        /* many channels: 1 or 2 */
+    int64_t in_pitch, out_pitch;
+    int64_t in_range, in_ranges, tasks;
+    int64_t shares, slots;    /* slots: 0 for many channels */
+    int64_t sum_floats, sums; /* of one task; tasks' that a share keeps */
 } gradient_job;
 
-static void plan_gradient(gradient_job *job, const rcn__winograd *shape) {
+/* What a task is about. */
+typedef struct gradient_part {
+    int64_t group, z, first, in; /* in: input channels, from the first on */
+} gradient_part;
+
+static gradient_part part_at(const gradient_job *job, int64_t index) {
+    const rcn__winograd *shape = job->shape;
+    const int64_t groups = groups_of(shape->out), depth = shape->depth;
+    const int by_inputs = channels_in(shape) >= shape->out;
+    const int64_t minor = by_inputs ? groups : job->in_ranges;
+    const int64_t few = index % minor, many = index / minor / depth;
+    gradient_part part = {.group = by_inputs ? few : many,
+                          .z = index / minor % depth,
+                          .first = (by_inputs ? many : few) * job->in_range};
+    part.in = smaller(channels_in(shape) - part.first, job->in_range);
+    return part;
+}
+
+/* The forms that a share needs: wide blocks of inputs and groups of outputs. */
+typedef struct needed {
+    int64_t first_in, end_in, first_group, end_group;
+} needed;
+
+static int64_t first_task(const gradient_job *job, int64_t share) {
+    return job->slots ? 0 : job->tasks * share / job->shares;
+}
+static int64_t end_task(const gradient_job *job, int64_t share) {
+    return job->slots ? job->tasks : job->tasks * (share + 1) / job->shares;
+}
+
+static needed needed_by(const gradient_job *job, int64_t share) {
+    needed all = {INT64_MAX, 0, INT64_MAX, 0};
+    for (int64_t k = first_task(job, share); k < end_task(job, share); ++k) {
+        const gradient_part part = part_at(job, k);
+        const int64_t last = (part.first + part.in) / RCN_LANES - 1;
+        all.first_in = smaller(all.first_in, wide_at(job->shape, part.first / RCN_LANES));
+        all.end_in = larger(all.end_in, wide_at(job->shape, last) + 1);
+        all.first_group = smaller(all.first_group, part.group);
+        all.end_group = larger(all.end_group, part.group + 1);
+    }
+    return all;
+}
+
+static void plan_gradient(gradient_job *job, const rcn__winograd *shape, int threads) {
     const int64_t in = wide_in(shape) * WIDE, out = columns_in_all(shape->out);
     const int few = shape->depth * channels_in(shape) * out <= 4096;
     job->shape = shape;
-    job->blocks = block_up(shape, few ? SLOT_FLOATS : SHARED_BLOCK_FLOATS, POINTS * (in + out),
-                           few ? SLOTS : 1);
+    job->blocks =
+        block_up(shape, few ? SLOT_FLOATS : GRADIENT_FLOATS, POINTS * (in + out), few ? SLOTS : 1);
+    const int64_t count = block_count(&job->blocks), slices = shape->depth * groups_of(shape->out);
+    job->in_range = IN_RANGE;
+    while (!few && job->in_range > LEAST_RANGE &&
+           slices * parts(channels_in(shape), job->in_range) < SHARE_TASKS * (int64_t)threads)
+        job->in_range /= 2;
+    job->in_ranges = parts(channels_in(shape), job->in_range);
+    job->tasks = slices * job->in_ranges;
+    job->sum_floats = POINTS * smaller(channels_in(shape), job->in_range) * WIDTH;
+    job->slots = few ? smaller(SLOTS, count) : 0;
+    job->shares = smaller(threads, few ? job->slots : job->tasks);
+    if (few)
+        job->sums = parts(job->slots, job->shares) * job->tasks;
+    else
+        job->sums = count == 1 ? 1 : parts(job->tasks, job->shares);
     const block one = largest_block(&job->blocks);
-    job->in_pitch = pitch_of(in_rows(shape, &one) * in);
-    job->out_pitch = pitch_of(out_rows(&one) * out);
-    job->in_ranges = parts(channels_in(shape), IN_RANGE);
-    job->sum_floats = POINTS * smaller(channels_in(shape), IN_RANGE) * WIDTH;
-    job->slots = few ? smaller(SLOTS, block_count(&job->blocks)) : 0;
-    const int64_t rows = job->blocks.tiles * shape->size[0];
-    job->row_parts = rows * (in + out) >= 4 * shape->depth * in * out ? 2 : 1;
-}
-
-static int64_t gradient_tasks(const gradient_job *job) {
-    return job->shape->depth * job->in_ranges * groups_of(job->shape->out);
+    int64_t most_in = 0, most_out = 0;
+    for (int64_t share = 0; share < job->shares; ++share) {
+        const needed forms = needed_by(job, share);
+        most_in = larger(most_in, forms.end_in - forms.first_in);
+        most_out = larger(most_out, smaller(columns_before(forms.end_group), out) -
+                                        columns_before(forms.first_group));
+    }
+    job->in_pitch = pitch_of(in_rows(shape, &one) * most_in * WIDE);
+    job->out_pitch = pitch_of(out_rows(&one) * most_out);
 }
 
 static int64_t gradient_forms(const gradient_job *job) {
     return POINTS * (job->in_pitch + job->out_pitch);
 }
 
-/* Sums are done with as soon as they are made. */
-static int is_at_once(const gradient_job *job) {
-    return block_count(&job->blocks) == 1 && job->row_parts == 1;
-}
-
-static rcn__scratch_bytes winograd_gradient_bytes(const rcn__winograd *shape) {
+/* Of each share, and room to add up a task's. */
+static rcn__scratch_bytes winograd_gradient_bytes(const rcn__winograd *shape, int threads) {
     gradient_job job = {0};
-    plan_gradient(&job, shape);
-    const size_t forms = (size_t)gradient_forms(&job) * sizeof(float);
-    const size_t sums = (size_t)job.sum_floats * sizeof(float),
-                 tasks = (size_t)gradient_tasks(&job);
-    rcn__scratch_bytes bytes = {forms, sums};
-    if (job.slots) {
-        bytes.own = forms;
-        bytes.shared = (size_t)job.slots * tasks * sums;
-    } else if (!is_at_once(&job)) {
-        bytes.shared += (size_t)job.row_parts * tasks * sums;
-        bytes.own = 0;
-    }
+    plan_gradient(&job, shape, threads);
+    const int64_t sums = (job.sums + (job.slots ? 1 : 0)) * job.sum_floats;
+    const rcn__scratch_bytes bytes = {0, (size_t)(gradient_forms(&job) + sums) * sizeof(float)};
     return bytes;
 }
 
@@ -974,15 +1022,14 @@ RCN_INLINE void form_output(float *to, int64_t pitch, const float *plane, tile t
     }
 }
 
-/* Those of the tiles [first, end) of a slice of a block, `columns` apart. */
+/* Those of a slice of a block, `columns` apart. */
 RCN_INLINE void form_outputs(float *to, const gradient_job *job, const block *one, int64_t columns,
-                             int64_t channel_block, int64_t slice, int64_t first, int64_t end,
-                             const int blocks) {
+                             int64_t channel_block, int64_t slice, const int blocks) {
     const rcn__winograd *shape = job->shape;
     const int64_t height = shape->size[1], width = shape->size[2];
     const int64_t voxels = height * width * shape->size[0], all_blocks = shape->out / RCN_LANES;
-    tile t = tile_at(&job->blocks, one->tile + first);
-    for (int64_t i = first; i < end; ++i, to += columns, t = next_tile(&job->blocks, t)) {
+    tile t = tile_at(&job->blocks, one->tile);
+    for (int64_t i = 0; i < one->tiles; ++i, to += columns, t = next_tile(&job->blocks, t)) {
         const float *plane = job->dout + ((t.image * all_blocks + channel_block) * voxels +
                                           (one->slice + slice) * height * width) *
                                              RCN_LANES;
@@ -990,187 +1037,180 @@ RCN_INLINE void form_outputs(float *to, const gradient_job *job, const block *on
     }
 }
 
-/* to[point][group][row][columns] for one group of channels, one slice and some of its tiles. A task
- * has whole rows of a group: threads that write to one line of the cache in turn take it away from
- * each other, which takes many times as long as to fill it. */
+/* to[point][group][row][columns] for one group of channels and one slice. */
 static void spread_outputs(float *to, const gradient_job *job, const block *one, int64_t group,
-                           int64_t slice, int64_t first, int64_t end) {
+                           int64_t slice) {
     const int64_t columns = columns_of(job->shape->out, group);
-    to += columns_before(group) * out_rows(one) + (slice * one->tiles + first) * columns;
+    to += slice * one->tiles * columns;
     for (int64_t k = 0; k < columns; k += WIDE) {
         const int64_t channel = group * WIDTH + k, c = channel / RCN_LANES;
         if (channel + WIDE <= job->shape->out)
-            form_outputs(to + k, job, one, columns, c, slice, first, end, WIDE_BLOCKS);
+            form_outputs(to + k, job, one, columns, c, slice, WIDE_BLOCKS);
         else
-            form_outputs(to + k, job, one, columns, c, slice, first, end, 1);
+            form_outputs(to + k, job, one, columns, c, slice, 1);
     }
 }
 
-/* Forms are made in pieces, in the order of rows: of the inputs a wide block, of the outputs a
- * group of channels, each in a slice and a run of its tiles. */
-static int64_t input_pieces(const gradient_job *job, const block *one) {
-    return wide_in(job->shape) * (one->slices + job->shape->depth - 1) * FORM_RUNS;
-}
-static int64_t output_pieces(const gradient_job *job, const block *one) {
-    return groups_of(job->shape->out) * one->slices * FORM_RUNS;
-}
+/* The forms of a block that a share needs: where those of all inputs, and of all outputs, would
+ * begin. */
+typedef struct gradient_block {
+    const block *one;
+    const float *inputs, *outputs;
+} gradient_block;
 
-static void spread_input_piece(float *forms, const gradient_job *job, const block *one,
-                               int64_t index) {
-    const int64_t count = wide_in(job->shape), place = index / count;
-    spread_inputs(forms, job->in_pitch, &job->blocks, job->shape, one, job->in, index % count,
-                  place / FORM_RUNS, place % FORM_RUNS, FORM_RUNS);
-}
-
-static void spread_output_piece(float *forms, const gradient_job *job, const block *one,
-                                int64_t index) {
-    const int64_t count = groups_of(job->shape->out), place = index / count, at = place % FORM_RUNS;
-    spread_outputs(forms + POINTS * job->in_pitch, job, one, index % count, place / FORM_RUNS,
-                   one->tiles * at / FORM_RUNS, one->tiles * (at + 1) / FORM_RUNS);
-}
-
-/* What a task is about. */
-typedef struct gradient_part {
-    int64_t group, z, first, in; /* in: input channels, from the first on */
-} gradient_part;
-
-static gradient_part part_at(const gradient_job *job, int64_t index) {
-    const int64_t groups = groups_of(job->shape->out);
-    gradient_part part = {.group = index % groups,
-                          .z = index / groups / job->in_ranges,
-                          .first = index / groups % job->in_ranges * IN_RANGE};
-    part.in = smaller(channels_in(job->shape) - part.first, IN_RANGE);
-    return part;
+static gradient_block spread_block_for(const gradient_job *job, const block *one,
+                                       const needed *forms, float *memory) {
+    const rcn__winograd *shape = job->shape;
+    float *inputs = memory - forms->first_in * in_rows(shape, one) * WIDE;
+    float *outputs =
+        memory + POINTS * job->in_pitch - columns_before(forms->first_group) * out_rows(one);
+    for (int64_t c = forms->first_in; c < forms->end_in; ++c)
+        for (int64_t z = 0; z < one->slices + shape->depth - 1; ++z)
+            spread_inputs(inputs, job->in_pitch, &job->blocks, shape, one, job->in, c, z, 0, 1);
+    for (int64_t group = forms->first_group; group < forms->end_group; ++group)
+        for (int64_t z = 0; z < one->slices; ++z)
+            spread_outputs(outputs + columns_before(group) * out_rows(one), job, one, group, z);
+    const gradient_block made = {one, inputs, outputs};
+    return made;
 }
 
-/* sums[point][input][columns] (+)= inputs' forms times outputs', over the rows [first, end). */
-static void add_part(float *sums, int add, const gradient_job *job, const block *one,
-                     const float *forms, int64_t index, int64_t first, int64_t end) {
+/* sums[point][input][columns] (+)= inputs' forms times outputs', over the rows of a block. */
+static void add_part(float *sums, int add, const gradient_job *job, const gradient_block *from,
+                     int64_t index) {
     static const ptrdiff_t start = 0;
     const rcn__winograd *shape = job->shape;
     const gradient_part part = part_at(job, index);
-    const int64_t columns = columns_of(shape->out, part.group), rows = out_rows(one);
+    const int64_t columns = columns_of(shape->out, part.group), rows = out_rows(from->one);
+    const float *outputs = from->outputs + columns_before(part.group) * rows;
     for (int p = 0; p < POINTS; ++p)
         for (int64_t c = 0; c < part.in; c += RCN_LANES) {
-            const int64_t at =
-                forms_at(shape, one, (part.first + c) / RCN_LANES) + part.z * one->tiles * WIDE;
+            const int64_t at = forms_at(shape, from->one, (part.first + c) / RCN_LANES) +
+                               part.z * from->one->tiles * WIDE;
             const rcn__product product = {.c = sums + (p * part.in + c) * columns,
                                           .c_pitch = columns,
                                           .add = add,
-                                          .a = forms + p * job->in_pitch + at + first * WIDE,
+                                          .a = from->inputs + p * job->in_pitch + at,
                                           .offsets = &start,
                                           .outer = 1,
-                                          .inner = end - first,
-                                          .b = forms + POINTS * job->in_pitch + p * job->out_pitch +
-                                               columns_before(part.group) * rows + first * columns};
+                                          .inner = rows,
+                                          .b = outputs + p * job->out_pitch};
             multiply_rows(product, RCN_WIDE_GRADIENT, RCN_LANES, columns);
         }
+}
+
+/* The taps between an input channel and RCN_LANES output channels, `step` apart, of which there are
+ * `outs`. All but the last tap of each are 8 columns that become rows. */
+RCN_INLINE void scatter_taps(float *taps, int64_t step, int64_t outs, const lanes g[TAPS]) {
+    lanes rows[RCN_LANES];
+    _Alignas(32) float last[RCN_LANES];
+    for (int i = 0; i < RCN_LANES; ++i) rows[i] = g[i];
+    lanes_transpose(rows);
+    lanes_store(last, g[TAPS - 1]);
+    for (int64_t l = 0; l < RCN_LANES; ++l) {
+        if (l >= outs) break;
+        lanes_store_anywhere(taps + l * step, rows[l]);
+        taps[l * step + TAPS - 1] = last[l];
+    }
 }
 
 /* From the sums of one task back to taps. */
 static void finish_part(const gradient_job *job, const float *sums, int64_t index) {
     const rcn__winograd *shape = job->shape;
     const gradient_part part = part_at(job, index);
-    const int64_t columns = columns_of(shape->out, part.group);
-    const int64_t outs = smaller(shape->out - part.group * WIDTH, WIDTH);
-    for (int64_t c = 0; c < part.in; ++c)
-        for (int64_t k = 0; k < outs; k += WIDE) {
-            wide half[3][IN_TILE];
+    const int64_t columns = columns_of(shape->out, part.group), first = part.group * WIDTH;
+    const int64_t outs = smaller(shape->out - first, WIDTH);
+    for (int64_t k = 0; k < outs; k += WIDE)
+        for (int64_t c = 0; c < part.in; ++c) {
+            const int64_t at = taps_of(shape, &job->where, part.first + c, first + k, part.z);
+            const int64_t step =
+                taps_of(shape, &job->where, part.first + c, first + k + 1, part.z) - at;
+            wide half[3][IN_TILE], g[TAPS];
             for (int j = 0; j < IN_TILE; ++j) {
-                wide u[6], g[3];
+                wide u[6], column[3];
                 for (int i = 0; i < IN_TILE; ++i)
                     u[i] = wide_load(sums + ((i * IN_TILE + j) * part.in + c) * columns + k);
-                weight_form_back(g, u);
-                for (int i = 0; i < 3; ++i) half[i][j] = g[i];
+                weight_form_back(column, u);
+                for (int i = 0; i < 3; ++i) half[i][j] = column[i];
             }
-            for (int i = 0; i < 3; ++i) {
-                wide g[3];
-                _Alignas(64) float row[3][WIDE];
-                weight_form_back(g, half[i]);
-                for (int j = 0; j < 3; ++j) wide_store(row[j], g[j]);
-                for (int64_t l = 0; l < smaller(outs - k, WIDE); ++l) {
-                    float *taps = job->dweights + taps_of(shape, &job->where, part.first + c,
-                                                          part.group * WIDTH + k + l, part.z);
-                    for (int j = 0; j < 3; ++j) taps[i * 3 + j] = row[j][l];
-                }
+            for (int i = 0; i < 3; ++i) weight_form_back(g + i * 3, half[i]);
+            for (int b = 0; b < WIDE_BLOCKS && k + b * RCN_LANES < outs; ++b) {
+                lanes one[TAPS];
+                for (int i = 0; i < TAPS; ++i) one[i] = wide_block(g[i], b);
+                scatter_taps(job->dweights + at + b * RCN_LANES * step, step,
+                             outs - k - b * RCN_LANES, one);
             }
         }
 }
 
+/* Where a share keeps its sums. */
+static float *sums_of(const gradient_job *job, int64_t share) {
+    return (float *)rcn__scratch_own(job->scratch, (int)share) + gradient_forms(job);
+}
+
+static int64_t first_slot(const gradient_job *job, int64_t share) {
+    return job->slots * share / job->shares;
+}
+
 /* Few channels: the blocks of one slot. */
-static void gradient_slot(int64_t slot, int thread, void *payload) {
-    const gradient_job *job = payload;
-    const int64_t count = block_count(&job->blocks), tasks = gradient_tasks(job);
-    const int64_t first = count * slot / job->slots;
-    float *forms = rcn__scratch_own(job->scratch, thread);
-    float *sums = job->sums + slot * tasks * job->sum_floats;
+static void gradient_slot(const gradient_job *job, int64_t slot, float *forms, float *sums) {
+    const int64_t count = block_count(&job->blocks), first = count * slot / job->slots;
+    const needed all = needed_by(job, 0);
     for (int64_t i = first; i < count * (slot + 1) / job->slots; ++i) {
         const block one = block_at(&job->blocks, job->shape, i);
-        for (int64_t k = 0; k < input_pieces(job, &one); ++k)
-            spread_input_piece(forms, job, &one, k);
-        for (int64_t k = 0; k < output_pieces(job, &one); ++k)
-            spread_output_piece(forms, job, &one, k);
-        for (int64_t k = 0; k < tasks; ++k)
-            add_part(sums + k * job->sum_floats, i > first, job, &one, forms, k, 0, out_rows(&one));
+        const gradient_block from = spread_block_for(job, &one, &all, forms);
+        for (int64_t k = 0; k < job->tasks; ++k)
+            add_part(sums + k * job->sum_floats, i > first, job, &from, k);
     }
 }
 
-/* Then the slots, or the parts of the rows, of one task. */
+/* Then the slots of one task. */
 static void gradient_join(int64_t index, int thread, void *payload) {
     const gradient_job *job = payload;
     const gradient_part part = part_at(job, index);
     const int64_t floats = POINTS * part.in * columns_of(job->shape->out, part.group);
-    float *sums = job->sums + index * job->sum_floats;
-    (void)thread;
-    for (int64_t s = 1; s < (job->slots ? job->slots : job->row_parts); ++s) {
-        const float *other = sums + s * gradient_tasks(job) * job->sum_floats;
-        for (int64_t i = 0; i < floats; ++i) sums[i] += other[i];
-    }
+    float *sums = sums_of(job, thread) + job->sums * job->sum_floats;
+    for (int64_t share = 0; share < job->shares; ++share)
+        for (int64_t s = first_slot(job, share); s < first_slot(job, share + 1); ++s) {
+            const int64_t task = (s - first_slot(job, share)) * job->tasks + index;
+            const float *other = sums_of(job, share) + task * job->sum_floats;
+            for (int64_t i = 0; i < floats; ++i) sums[i] = s ? sums[i] + other[i] : other[i];
+        }
     finish_part(job, sums, index);
 }
 
-/* Many channels: the forms, */
-static void gradient_inputs(int64_t index, int thread, void *payload) {
-    const gradient_job *job = payload;
-    (void)thread;
-    spread_input_piece(job->forms, job, &job->one, index);
-}
-static void gradient_outputs(int64_t index, int thread, void *payload) {
-    const gradient_job *job = payload;
-    (void)thread;
-    spread_output_piece(job->forms, job, &job->one, index);
+/* Many channels: some tasks over all blocks. */
+static void gradient_tasks(const gradient_job *job, int64_t share, float *forms, float *sums) {
+    const int64_t count = block_count(&job->blocks), first = first_task(job, share);
+    const needed some = needed_by(job, share);
+    for (int64_t i = 0; i < count; ++i) {
+        const block one = block_at(&job->blocks, job->shape, i);
+        const gradient_block from = spread_block_for(job, &one, &some, forms);
+        for (int64_t k = first; k < end_task(job, share); ++k) {
+            float *to = sums + (count == 1 ? 0 : k - first) * job->sum_floats;
+            add_part(to, i > 0, job, &from, k);
+            if (i + 1 == count) finish_part(job, to, k);
+        }
+    }
 }
 
-/* then the tasks, of one part of the rows after the other. */
-static void gradient_task(int64_t index, int thread, void *payload) {
+static void gradient_share(int64_t share, int thread, void *payload) {
     const gradient_job *job = payload;
-    const int64_t tasks = gradient_tasks(job), part = index / tasks, rows = out_rows(&job->one);
-    float *sums = is_at_once(job) ? (float *)rcn__scratch_own(job->scratch, thread)
-                                  : job->sums + index * job->sum_floats;
-    add_part(sums, !job->first, job, &job->one, job->forms, index % tasks,
-             rows * part / job->row_parts, rows * (part + 1) / job->row_parts);
-    if (is_at_once(job)) finish_part(job, sums, index);
+    float *forms = rcn__scratch_own(job->scratch, (int)share), *sums = sums_of(job, share);
+    (void)thread;
+    if (!job->slots) gradient_tasks(job, share, forms, sums);
+    for (int64_t s = first_slot(job, share); s < first_slot(job, share + 1); ++s)
+        gradient_slot(job, s, forms,
+                      sums + (s - first_slot(job, share)) * job->tasks * job->sum_floats);
 }
 
 static void winograd_gradient(float *dweights, float *dbias, const rcn__winograd *shape,
                               rcn_context *ctx, const rcn__source *in, const float *dout,
                               const rcn__weight_slice *where, const rcn__scratch *scratch) {
-    gradient_job job = {.dweights = dweights, .in = in, .dout = dout, .where = *where};
-    job.scratch = scratch;
-    plan_gradient(&job, shape);
-    job.forms = scratch->shared;
-    job.sums = job.forms + (job.slots ? 0 : gradient_forms(&job));
-    const int64_t count = job.slots ? 0 : block_count(&job.blocks);
-    if (job.slots) rcn__for_all(ctx, job.slots, gradient_slot, &job);
-    for (int64_t i = 0; i < count; ++i) {
-        job.one = block_at(&job.blocks, shape, i);
-        job.first = i == 0;
-        rcn__for_all(ctx, input_pieces(&job, &job.one), gradient_inputs, &job);
-        rcn__for_all(ctx, output_pieces(&job, &job.one), gradient_outputs, &job);
-        rcn__for_all(ctx, gradient_tasks(&job) * job.row_parts, gradient_task, &job);
-    }
-    if (job.slots || !is_at_once(&job))
-        rcn__for_all(ctx, gradient_tasks(&job), gradient_join, &job);
+    gradient_job job = {
+        .dweights = dweights, .in = in, .dout = dout, .where = *where, .scratch = scratch};
+    plan_gradient(&job, shape, ctx->threads);
+    rcn__for_all(ctx, job.shares, gradient_share, &job);
+    if (job.slots) rcn__for_all(ctx, job.tasks, gradient_join, &job);
     if (dbias)
         sum_outputs(dbias, ctx, dout, shape->batch, shape->out,
                     shape->size[0] * shape->size[1] * shape->size[2]);
