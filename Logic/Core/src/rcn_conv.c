@@ -135,7 +135,7 @@ static rcn__scratch_bytes gradient_bytes(const rcn__conv *conv) {
     const rcn__winograd winograd = winograd_of(conv, ALL_INPUTS, 0);
     const rcn__direct direct = unspread(conv);
     return conv->winograd ? conv->engine->winograd_gradient_bytes(&winograd, conv->threads)
-                          : conv->engine->direct_gradient_bytes(&direct);
+                          : conv->engine->direct_gradient_bytes(&direct, conv->threads);
 }
 
 static int input_count(const rcn__conv *conv) { return conv->shape.in[1] ? 2 : 1; }

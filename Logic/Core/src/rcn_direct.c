@@ -15,12 +15,13 @@
 #include <string.h>
 
 #include "rcn_gemm.h"
+#include "rcn_gradient.h"
 #include "rcn_parallel.h"
 
 enum {
     BAND_FLOATS = 49152, /* of an input's band: what stays in a second-level cache */
     CHUNK_FLOATS =
-        1 << 20,     /* of the bands that are multiplied together for the weights' gradient */
+        1 << 19,     /* of the bands that are multiplied together for the weights' gradient */
     PIECE = 4 * ROWS /* voxels that are finished at a time */
 };
 
@@ -64,15 +65,6 @@ typedef struct direct_job {
     ptrdiff_t *offsets; /* (taps of the phase, blocks) */
     const rcn__scratch *scratch;
 
-    /* the weights' gradient */
-    const float *dout;
-    float *dweights;
-    rcn__weight_slice where;
-    int64_t first_unit, units, unit_floats, dout_floats;
-    int64_t slots; /* 0 for many sums */
-    float *unit_inputs, *unit_douts, *sums;
-    ptrdiff_t *rows; /* (band's rows) */
-    int is_first;
 } direct_job;
 
 static int64_t direct_taps(const rcn__direct *s) {
@@ -581,65 +573,83 @@ static void direct_rows(float *out, const rcn__direct *shape, const rcn__source 
 
 /* ---- weights' gradient ----------------------------------------------------------------------- */
 
-/* A band is copied: its inputs as above, the output's gradients as [group][voxel][columns]. A task
- * multiplies them for one tap, block of input channels and group of output channels. Two ways:
- *
- * Few sums: a thread copies a band into memory of its own, which stays in its cache, and does all
- * tasks. Bands are shared out to SLOTS slots, each with its own sums, which are added up in order
- * at the end.
- *
- * Many: bands are copied until they fill CHUNK_FLOATS, then the tasks go to the threads. The sums
- * of a task have a place of their own.
- *
- * Neither depends on the number of threads. */
-enum { DIRECT_SLOTS = 8, FEW_SUMS = 32768 };
+/* A task has one block of input channels and one group of output channels, and all taps; pieces are
+ * bands (rcn_gradient.h). A share copies what its tasks need of a number of bands, their inputs as
+ * above, the output's gradients as [group][voxel][columns], and then goes through its tasks. So
+ * that little is copied by several shares, tasks are in the order of the inputs' channels or of the
+ * outputs', whichever are more. */
+enum { FEW_SUMS = 32768 };
 
-static int64_t sums_floats(const direct_job *job) {
-    return job->all_taps * job->blocks * RCN_LANES * columns_in_all(job->shape.out);
+typedef struct direct_gradient_job {
+    gradient_work work;
+    direct_job direct;
+    const float *dout;
+    float *dweights;
+    rcn__weight_slice where;
+    int64_t unit_floats, dout_floats; /* of a band's copies */
+    int64_t units;                    /* bands that are copied at a time */
+    ptrdiff_t *rows;                  /* (band's rows) */
+} direct_gradient_job;
+
+/* What a task is about. */
+typedef struct direct_part {
+    int64_t group, block;
+} direct_part;
+
+static direct_part direct_part_at(const direct_job *job, int64_t task) {
+    const int64_t groups = groups_of(job->shape.out), blocks = job->blocks;
+    direct_part by_inputs = {task % groups, task / groups};
+    direct_part by_outputs = {task / blocks, task % blocks};
+    return blocks * RCN_LANES >= job->shape.out ? by_inputs : by_outputs;
 }
 
-static void plan_units(direct_job *job) {
-    const int64_t count = band_count(job);
-    job->dout_floats = parts(job->cut.y * job->cut.x * columns_in_all(job->shape.out), 16) * 16;
-    job->unit_floats = job->cut.copies ? parts(job->cut.floats, 16) * 16 : 0;
-    job->units = larger(CHUNK_FLOATS / (job->unit_floats + job->dout_floats), 1);
+static void plan_direct_gradient(direct_gradient_job *job, int threads) {
+    direct_job *direct = &job->direct;
+    gradient_work *work = &job->work;
+    const rcn__direct *shape = &direct->shape;
+    const int64_t count = band_count(direct), columns = columns_in_all(shape->out);
+    const int64_t sums = direct->all_taps * direct->blocks * RCN_LANES * columns;
+    const int few = sums <= FEW_SUMS;
+    job->dout_floats = parts(direct->cut.y * direct->cut.x * columns, 16) * 16;
+    job->unit_floats = direct->cut.copies ? parts(direct->cut.floats, 16) * 16 : 0;
+    job->units = few ? 1 : larger(CHUNK_FLOATS / (job->unit_floats + job->dout_floats), 1);
     job->units = smaller(job->units, count);
-    job->slots = sums_floats(job) <= FEW_SUMS ? smaller(DIRECT_SLOTS, count) : 0;
+    plan_gradient_work(work, count, direct->blocks * groups_of(shape->out), few,
+                       job->units == count, threads);
+    work->sum_floats = direct->all_taps * RCN_LANES * WIDTH;
+    work->copy_floats = job->units * (job->unit_floats + job->dout_floats);
 }
 
-static int64_t product_tasks(const direct_job *job) {
-    return job->all_taps * job->blocks * groups_of(job->shape.out);
+/* The tables, and the numbers of rows. */
+static size_t direct_gradient_tables(const direct_job *job) {
+    return tables_bytes(job) + (size_t)(parts(job->cut.y, 8) * 8) * sizeof(ptrdiff_t);
 }
 
-static rcn__scratch_bytes direct_gradient_bytes(const rcn__direct *shape) {
+static rcn__scratch_bytes direct_gradient_bytes(const rcn__direct *shape, int threads) {
     tap taps[RCN_MOST_TAPS];
-    direct_job job = {.taps = taps};
-    start_job(&job, shape);
-    describe_phase(&job.now, taps, &job.shape, 0);
-    cut_bands(&job);
-    job.cut.copies = 1; /* a norm on load may ask for it */
-    plan_units(&job);
-    /* Without that, more units may be taken at a time, in the same memory. */
-    const int64_t unit = job.unit_floats + job.dout_floats;
-    const int64_t floats =
-        job.slots
-            ? job.slots * sums_floats(&job)
-            : smaller(band_count(&job) * unit, larger(CHUNK_FLOATS, unit)) + sums_floats(&job);
-    const rcn__scratch_bytes bytes = {tables_bytes(&job) +
-                                          (size_t)(parts(job.cut.y, 8) * 8) * sizeof(ptrdiff_t) +
-                                          (size_t)floats * sizeof(float),
-                                      job.slots ? (size_t)unit * sizeof(float) : 0};
+    direct_gradient_job job = {.direct = {.taps = taps}};
+    start_job(&job.direct, shape);
+    describe_phase(&job.direct.now, taps, &job.direct.shape, 0);
+    cut_bands(&job.direct);
+    rcn__scratch_bytes bytes = {direct_gradient_tables(&job.direct), 0};
+    /* A norm on load may ask for copies, and without them there may be more bands at a time. */
+    for (int copies = 0; copies < 2; ++copies) {
+        if (copies) job.direct.cut.copies = 1;
+        plan_direct_gradient(&job, threads);
+        bytes.own =
+            bytes.own > gradient_own_bytes(&job.work) ? bytes.own : gradient_own_bytes(&job.work);
+    }
     return bytes;
 }
 
-/* [group][voxel][columns] of a band of the output's gradient. */
-static void copy_dout(float *to, const direct_job *job, const band *b) {
-    const rcn__direct *shape = &job->shape;
+/* [voxel][columns] of a band of the output's gradient, of one group of channels. */
+static void copy_dout(float *to, const direct_gradient_job *job, const band *b, int64_t group) {
+    const rcn__direct *shape = &job->direct.shape;
     const int64_t *size = shape->out_size, blocks = blocks_of(shape->out);
-    const int64_t voxels = b->rows * b->columns;
-    for (int64_t c = 0; c < columns_in_all(shape->out) / RCN_LANES; ++c) {
-        const int64_t group = c * RCN_LANES / WIDTH, columns = columns_of(shape->out, group);
-        float *place = to + columns_before(group) * voxels + c * RCN_LANES % WIDTH;
+    const int64_t columns = columns_of(shape->out, group), first = group * WIDTH / RCN_LANES;
+    for (int64_t k = 0; k < columns / RCN_LANES; ++k) {
+        const int64_t c = first + k;
+        float *place = to + k * RCN_LANES;
         for (int64_t y = 0; y < b->rows; ++y) {
             const float *row = job->dout + (((b->image * blocks + c) * voxels_of(size)) +
                                             (b->z * size[1] + b->y + y) * size[2] + b->x) *
@@ -650,120 +660,147 @@ static void copy_dout(float *to, const direct_job *job, const band *b) {
     }
 }
 
-static void unit_copy(int64_t index, int thread, void *payload) {
-    const direct_job *job = payload;
-    const band b = band_at(job, job->first_unit + index / 2);
-    (void)thread;
-    if (index % 2)
-        copy_dout(job->unit_douts + index / 2 * job->dout_floats, job, &b);
-    else if (job->cut.copies)
-        find_band(job->unit_inputs + index / 2 * job->unit_floats, job, &b);
+/* What some tasks need of a band: blocks of input channels and groups of output channels. */
+static void copy_unit(float *copies, const direct_gradient_job *job, const band *b,
+                      const gradient_range *range) {
+    const direct_job *direct = &job->direct;
+    const direct_part first = direct_part_at(direct, range->first_task);
+    const direct_part last = direct_part_at(direct, range->end_task - 1);
+    const int by_inputs = direct->blocks * RCN_LANES >= direct->shape.out;
+    direct_part from = {0, 0}, to = {groups_of(direct->shape.out), direct->blocks};
+    if (by_inputs || first.group == last.group) {
+        from.block = first.block;
+        to.block = last.block + 1;
+    }
+    if (!by_inputs || first.block == last.block) {
+        from.group = first.group;
+        to.group = last.group + 1;
+    }
+    for (int64_t c = from.block; direct->cut.copies && c < to.block; ++c)
+        copy_band_block(copies, direct, b, c);
+    for (int64_t group = from.group; group < to.group; ++group)
+        copy_dout(copies + job->unit_floats + columns_before(group) * b->rows * b->columns, job, b,
+                  group);
 }
 
-/* One task: adds the products of a band to its sums, or sets them. */
-static void add_product(float *all_sums, int add, const direct_job *job, const band *b,
-                        const float *in, const float *dout, int64_t index) {
-    const int64_t per_group = job->all_taps * job->blocks, group = index / per_group;
-    const int64_t place = index % per_group, columns = columns_of(job->shape.out, group);
-    const rcn__product product = {
-        .c = all_sums + (columns_before(group) * per_group + place * columns) * RCN_LANES,
-        .c_pitch = columns,
-        .add = add,
-        .a = in + job->offsets[place],
-        .offsets = job->rows,
-        .outer = b->rows,
-        .inner = b->columns,
-        .b = dout + columns_before(group) * b->rows * b->columns};
-    multiply_rows(product, RCN_GRADIENT, job->inner, columns);
-}
-
-static void unit_product(int64_t index, int thread, void *payload) {
-    const direct_job *job = payload;
-    (void)thread;
-    for (int64_t u = 0; u < job->units; ++u) {
-        const band b = band_at(job, job->first_unit + u);
-        const float *in =
-            job->cut.copies ? job->unit_inputs + u * job->unit_floats : find_band(NULL, job, &b);
-        add_product(job->sums, u > 0 || !job->is_first, job, &b, in,
-                    job->unit_douts + u * job->dout_floats, index);
+/* sums[tap][lane][columns] (+)= the products of a band. Of planes, which have few channels, taps
+ * that are neighbors take the place of the lanes. */
+static void add_band(float *sums, int add, const direct_gradient_job *job, const band *b,
+                     const float *in, const float *dout, const direct_part *part) {
+    const direct_job *direct = &job->direct;
+    const int64_t columns = columns_of(direct->shape.out, part->group);
+    rcn__product product = {.c_pitch = columns,
+                            .add = add,
+                            .offsets = job->rows,
+                            .outer = b->rows,
+                            .inner = b->columns,
+                            .b = dout + columns_before(part->group) * b->rows * b->columns};
+    if (direct->shape.layout != RCN_PLANAR) {
+        for (int64_t t = 0; t < direct->all_taps; ++t) {
+            product.c = sums + t * RCN_LANES * columns;
+            product.a = in + direct->offsets[t * direct->blocks + part->block];
+            multiply_rows(product, RCN_GRADIENT, RCN_LANES, columns);
+        }
+        return;
+    }
+    const int64_t width = direct->shape.kernel[2], stride = direct->step_in[2];
+    product.c_pitch = stride * RCN_LANES * columns;
+    for (int64_t t = 0; t < direct->all_taps; ++t) {
+        if (t % width >= stride) continue; /* it is another one's neighbor */
+        for (int64_t l = 0; l < direct->inner; ++l) {
+            product.c = sums + (t * RCN_LANES + l) * columns;
+            product.a = in + direct->offsets[t] + l;
+            multiply_rows(product, RCN_TAPS, parts(width - t % width, stride), columns);
+        }
     }
 }
 
-/* Few sums: the bands of one slot. */
-static void direct_slot(int64_t slot, int thread, void *payload) {
-    const direct_job *job = payload;
-    const int64_t count = band_count(job), first = count * slot / job->slots;
-    float *inputs = rcn__scratch_own(job->scratch, thread), *dout = inputs + job->unit_floats;
-    float *sums = job->sums + slot * sums_floats(job);
-    for (int64_t i = first; i < count * (slot + 1) / job->slots; ++i) {
-        const band b = band_at(job, i);
-        const float *in = find_band(inputs, job, &b);
-        copy_dout(dout, job, &b);
-        for (int64_t k = 0; k < product_tasks(job); ++k)
-            add_product(sums, i > first, job, &b, in, dout, k);
+/* Some rows of sums, `pitch` apart, become columns: `count` numbers for each output channel, which
+ * are `step` apart in the gradient. */
+RCN_INLINE void keep_rows(float *to, int64_t step, int64_t outs, const float *sums, int64_t pitch,
+                          int64_t count) {
+    lanes rows[RCN_LANES];
+    for (int64_t i = 0; i < RCN_LANES; ++i)
+        rows[i] = i < count ? lanes_load(sums + i * pitch) : lanes_zero();
+    lanes_transpose(rows);
+    for (int64_t n = 0; n < RCN_LANES; ++n) {
+        _Alignas(32) float row[RCN_LANES];
+        if (n >= outs) break;
+        if (count == RCN_LANES) {
+            lanes_store_anywhere(to + n * step, rows[n]);
+            continue;
+        }
+        lanes_store(row, rows[n]);
+        for (int64_t i = 0; i < count; ++i) to[n * step + i] = row[i];
     }
 }
 
-/* Then the slots, into the first. */
-static void direct_join(int64_t index, int thread, void *payload) {
-    const direct_job *job = payload;
-    const int64_t floats = sums_floats(job), tasks = product_tasks(job);
-    (void)thread;
-    for (int64_t s = 1; s < job->slots; ++s)
-        for (int64_t i = floats * index / tasks; i < floats * (index + 1) / tasks; ++i)
-            job->sums[i] += job->sums[s * floats + i];
+/* From the sums of a task to PyTorch's order. */
+static void finish_bands(const gradient_work *work, const float *sums, int64_t task) {
+    const direct_gradient_job *job = (const direct_gradient_job *)work;
+    const direct_job *direct = &job->direct;
+    const rcn__direct *shape = &direct->shape;
+    const direct_part part = direct_part_at(direct, task);
+    const input_block from = input_block_at(shape, part.block);
+    const int64_t columns = columns_of(shape->out, part.group), taps = direct->all_taps;
+    const int64_t channels = smaller(shape->in[from.which] - from.first, direct->inner);
+    const int64_t step = job->where.total_in * taps;
+    for (int64_t k = part.group * WIDTH; k < smaller((part.group + 1) * WIDTH, shape->out);
+         k += RCN_LANES) {
+        const int64_t outs = smaller(shape->out - k, RCN_LANES);
+        const float *first = sums + k % WIDTH;
+        float *to =
+            job->dweights + (k * job->where.total_in + job->where.first_in + from.overall) * taps;
+        if (taps == 1) keep_rows(to, step, outs, first, columns, channels);
+        for (int64_t l = 0; taps > 1 && l < channels; ++l)
+            for (int64_t t = 0; t < taps; t += RCN_LANES)
+                keep_rows(to + l * taps + t, step, outs, first + (t * RCN_LANES + l) * columns,
+                          RCN_LANES * columns, smaller(taps - t, RCN_LANES));
+    }
 }
 
-/* From the sums to PyTorch's order, for RCN_LANES output channels. */
-static void keep_block(int64_t index, int thread, void *payload) {
-    const direct_job *job = payload;
-    const int64_t k = index * RCN_LANES, group = k / WIDTH;
-    const int64_t columns = columns_of(job->shape.out, group);
-    const int64_t outs = smaller(job->shape.out - k, RCN_LANES);
-    (void)thread;
-    for (int64_t c = 0; c < job->blocks; ++c) {
-        const input_block from = input_block_at(&job->shape, c);
-        for (int64_t l = 0; l < job->inner && from.first + l < job->shape.in[from.which]; ++l)
-            for (int64_t t = 0; t < job->all_taps; ++t) {
-                const float *sums =
-                    job->sums + columns_before(group) * job->all_taps * job->blocks * RCN_LANES +
-                    ((t * job->blocks + c) * RCN_LANES + l) * columns + k % WIDTH;
-                const int64_t in = job->where.first_in + from.overall + l;
-                for (int64_t n = 0; n < outs; ++n)
-                    job->dweights[((k + n) * job->where.total_in + in) * job->all_taps +
-                                  job->taps[t].index] = sums[n];
+static void add_bands(const gradient_work *work, const gradient_range *range, float *copies,
+                      float *sums) {
+    const direct_gradient_job *job = (const direct_gradient_job *)work;
+    const int64_t floats = job->unit_floats + job->dout_floats;
+    for (int64_t first = range->first_piece, end; first < range->end_piece; first = end) {
+        end = smaller(first + job->units, range->end_piece);
+        for (int64_t i = first; i < end; ++i) {
+            const band b = band_at(&job->direct, i);
+            copy_unit(copies + (i - first) * floats, job, &b, range);
+        }
+        for (int64_t k = range->first_task; k < range->end_task; ++k) {
+            const direct_part part = direct_part_at(&job->direct, k);
+            float *to = gradient_sums(work, range, sums, k);
+            for (int64_t i = first; i < end; ++i) {
+                const band b = band_at(&job->direct, i);
+                const float *in = copies + (i - first) * floats;
+                add_band(to, i > range->first_piece, job, &b,
+                         job->direct.cut.copies ? in : find_band(NULL, &job->direct, &b),
+                         in + job->unit_floats, &part);
             }
+            if (!work->slots && end == work->pieces) finish_bands(work, to, k);
+        }
     }
 }
 
 static void direct_gradient(float *dweights, float *dbias, const rcn__direct *shape,
                             rcn_context *ctx, const rcn__source *in, const float *dout,
                             const rcn__weight_slice *where, const rcn__scratch *scratch) {
-    direct_job job = {.in = in, .dout = dout, .dweights = dweights, .where = *where};
-    job.scratch = scratch;
-    start_job(&job, shape);
-    job.taps = scratch->shared;
-    job.offsets = (ptrdiff_t *)(job.taps + job.all_taps);
-    start_phase(&job, 0, 0);
-    plan_units(&job);
-    job.rows = (ptrdiff_t *)((char *)scratch->shared + tables_bytes(&job));
-    job.unit_inputs = (float *)(job.rows + parts(job.cut.y, 8) * 8);
-    const int64_t copies = job.slots ? 0 : job.units; /* bands at a time */
-    job.unit_douts = job.unit_inputs + copies * job.unit_floats;
-    job.sums = job.unit_douts + copies * job.dout_floats;
-    for (int64_t y = 0; y < job.cut.y; ++y) job.rows[y] = (ptrdiff_t)(y * in_row_floats(&job));
-    const int64_t count = job.slots ? 0 : band_count(&job), at_once = job.units;
-    if (job.slots) {
-        rcn__for_all(ctx, job.slots, direct_slot, &job);
-        rcn__for_all(ctx, product_tasks(&job), direct_join, &job);
-    }
-    for (int64_t first = 0; first < count; first += at_once) {
-        job.first_unit = first;
-        job.units = smaller(at_once, count - first);
-        job.is_first = first == 0;
-        rcn__for_all(ctx, 2 * job.units, unit_copy, &job);
-        rcn__for_all(ctx, product_tasks(&job), unit_product, &job);
-    }
-    rcn__for_all(ctx, blocks_of(shape->out), keep_block, &job);
+    direct_gradient_job job = {
+        .direct = {.in = in}, .dout = dout, .dweights = dweights, .where = *where};
+    direct_job *direct = &job.direct;
+    start_job(direct, shape);
+    direct->taps = scratch->shared;
+    direct->offsets = (ptrdiff_t *)(direct->taps + direct->all_taps);
+    start_phase(direct, 0, 0);
+    plan_direct_gradient(&job, ctx->threads);
+    job.rows = (ptrdiff_t *)((char *)scratch->shared + tables_bytes(direct));
+    for (int64_t y = 0; y < direct->cut.y; ++y)
+        job.rows[y] = (ptrdiff_t)(y * in_row_floats(direct));
+    job.work.scratch = scratch;
+    job.work.add = add_bands;
+    job.work.finish = finish_bands;
+    run_gradient(&job.work, ctx);
     if (dbias) sum_outputs(dbias, ctx, dout, shape->batch, shape->out, voxels_of(shape->out_size));
 }

@@ -80,7 +80,7 @@ typedef struct rcn__engine {
 
     size_t (*direct_packed_bytes)(const rcn__direct *shape);
     rcn__scratch_bytes (*direct_scratch_bytes)(const rcn__direct *shape);
-    rcn__scratch_bytes (*direct_gradient_bytes)(const rcn__direct *shape);
+    rcn__scratch_bytes (*direct_gradient_bytes)(const rcn__direct *shape, int threads);
     void (*direct_pack)(float *packed, const rcn__direct *shape, rcn_context *ctx,
                         const float *weights, const rcn__weight_slice *where);
     void (*direct_convolve)(float *out, const rcn__direct *shape, rcn_context *ctx,

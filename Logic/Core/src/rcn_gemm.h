@@ -10,6 +10,8 @@
  *                 of a block, then to the next block: a[offsets[o] + 8 r + i]
  *   RCN_GRADIENT  rows are the lanes, k runs over voxels: a[offsets[o] + r + 8 i]
  *
+ *   RCN_TAPS      rows are voxels, k runs over voxels, too: a[offsets[o] + 8 r + 8 i]
+ *
  * for o = 0 ... outer - 1 and, within it, i = 0 ... inner - 1. RCN_WIDE_FORWARD, RCN_WIDE_GRADIENT:
  * the same with WIDE (rcn_lanes.h) in place of 8. `b` lies as it is read: `columns` floats for each
  * (o, i), a multiple of VEC.
@@ -33,8 +35,9 @@ enum { WIDTH = VEC * VECS };
 typedef enum rcn__product_kind {
     RCN_FORWARD = 0,
     RCN_GRADIENT = 1,
-    RCN_WIDE_FORWARD = 2,
-    RCN_WIDE_GRADIENT = 3
+    RCN_TAPS = 2,
+    RCN_WIDE_FORWARD = 3,
+    RCN_WIDE_GRADIENT = 4
 } rcn__product_kind;
 
 typedef struct rcn__product {
@@ -120,12 +123,14 @@ RCN_INLINE void multiply(const int rows, const int vecs, const int row_step, con
 #define PRODUCT(rows, vecs)                                                                        \
     PRODUCT_OF(forward, rows, vecs, 8, 1)                                                          \
     PRODUCT_OF(gradient, rows, vecs, 1, 8)                                                         \
+    PRODUCT_OF(taps, rows, vecs, 8, 8)                                                             \
     PRODUCT_OF(wide_forward, rows, vecs, 16, 1)                                                    \
     PRODUCT_OF(wide_gradient, rows, vecs, 1, 16)
 #else
 #define PRODUCT(rows, vecs)                                                                        \
     PRODUCT_OF(forward, rows, vecs, 8, 1)                                                          \
-    PRODUCT_OF(gradient, rows, vecs, 1, 8)
+    PRODUCT_OF(gradient, rows, vecs, 1, 8)                                                         \
+    PRODUCT_OF(taps, rows, vecs, 8, 8)
 #endif
 #define PRODUCT_ENTRY(kind, rows) {EACH_VECS(kind, rows)}
 #if defined(RCN_VECS_4)
@@ -167,17 +172,14 @@ PRODUCTS(14)
  * is left behind. */
 static void multiply_rows(rcn__product p, rcn__product_kind kind, int64_t rows, int64_t columns) {
     static void (*const products[][ROWS][VECS])(const rcn__product *) = {
-        {EACH_ROWS(forward)},
-        {EACH_ROWS(gradient)},
+        {EACH_ROWS(forward)},      {EACH_ROWS(gradient)},      {EACH_ROWS(taps)},
 #if defined(RCN_WIDE_16)
-        {EACH_ROWS(wide_forward)},
-        {EACH_ROWS(wide_gradient)},
+        {EACH_ROWS(wide_forward)}, {EACH_ROWS(wide_gradient)},
 #else
-        {EACH_ROWS(forward)},
-        {EACH_ROWS(gradient)},
+        {EACH_ROWS(forward)}, {EACH_ROWS(gradient)},
 #endif
     };
-    static const ptrdiff_t row_steps[] = {RCN_LANES, 1, WIDE, 1};
+    static const ptrdiff_t row_steps[] = {RCN_LANES, 1, RCN_LANES, WIDE, 1};
     const int64_t blocks = (rows + ROWS - 1) / ROWS;
     const int vecs = (int)(columns / VEC) - 1;
     const ptrdiff_t a_row = row_steps[kind];

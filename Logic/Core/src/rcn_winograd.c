@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "rcn_gemm.h"
+#include "rcn_gradient.h"
 #include "rcn_parallel.h"
 
 enum {
@@ -878,19 +879,10 @@ static void winograd_rows(float *out, const rcn__winograd *shape, const rcn__sou
 /* ---- weights' gradient ----------------------------------------------------------------------- */
 
 /* A task multiplies the forms of some input channels, one group of output channels and one slice of
- * the kernel. There are as many shares of the work as threads, each with memory of its own: what
- * another core has read is written to slowly where cores have no cache in common. Two ways:
- *
- * Few channels: tiles are shared out to SLOTS slots, each with its own sums over all tasks, which
- * are added up in order at the end. A share has some slots.
- *
- * Many: a share has some tasks, over all tiles, and makes all forms that these need. Some forms are
- * made by several; so that they are few, tasks are in the order of the inputs' channels or of the
- * outputs', whichever are more. Sums of one task at a time are enough if one block is all tiles.
- *
- * Results do not depend on the number of threads: the blocks and the slots do not. */
+ * the kernel; pieces are blocks of tiles (rcn_gradient.h). A share makes the forms that its tasks
+ * need. Some are made by several shares; so that they are few, tasks are in the order of the
+ * inputs' channels or of the outputs', whichever are more. */
 enum {
-    SLOTS = 8,
     SLOT_FLOATS = 131072,
     GRADIENT_FLOATS = 3 << 19, /* forms of all channels in a block */
     IN_RANGE = 64,             /* input channels of a task, or fewer for more tasks: */
@@ -899,17 +891,15 @@ enum {
 };
 
 typedef struct gradient_job {
+    gradient_work work;
     const rcn__winograd *shape;
     blocking blocks;
     float *dweights;
     const rcn__source *in;
     const float *dout;
     rcn__weight_slice where;
-    const rcn__scratch *scratch;
     int64_t in_pitch, out_pitch;
-    int64_t in_range, in_ranges, tasks;
-    int64_t shares, slots;    /* slots: 0 for many channels */
-    int64_t sum_floats, sums; /* of one task; tasks' that a share keeps */
+    int64_t in_range, in_ranges;
 } gradient_job;
 
 /* What a task is about. */
@@ -930,21 +920,14 @@ static gradient_part part_at(const gradient_job *job, int64_t index) {
     return part;
 }
 
-/* The forms that a share needs: wide blocks of inputs and groups of outputs. */
+/* The forms that tasks need: wide blocks of inputs and groups of outputs. */
 typedef struct needed {
     int64_t first_in, end_in, first_group, end_group;
 } needed;
 
-static int64_t first_task(const gradient_job *job, int64_t share) {
-    return job->slots ? 0 : job->tasks * share / job->shares;
-}
-static int64_t end_task(const gradient_job *job, int64_t share) {
-    return job->slots ? job->tasks : job->tasks * (share + 1) / job->shares;
-}
-
-static needed needed_by(const gradient_job *job, int64_t share) {
+static needed needed_by(const gradient_job *job, const gradient_range *range) {
     needed all = {INT64_MAX, 0, INT64_MAX, 0};
-    for (int64_t k = first_task(job, share); k < end_task(job, share); ++k) {
+    for (int64_t k = range->first_task; k < range->end_task; ++k) {
         const gradient_part part = part_at(job, k);
         const int64_t last = (part.first + part.in) / RCN_LANES - 1;
         all.first_in = smaller(all.first_in, wide_at(job->shape, part.first / RCN_LANES));
@@ -957,46 +940,38 @@ static needed needed_by(const gradient_job *job, int64_t share) {
 
 static void plan_gradient(gradient_job *job, const rcn__winograd *shape, int threads) {
     const int64_t in = wide_in(shape) * WIDE, out = columns_in_all(shape->out);
+    const int64_t slices = shape->depth * groups_of(shape->out);
     const int few = shape->depth * channels_in(shape) * out <= 4096;
+    gradient_work *work = &job->work;
     job->shape = shape;
-    job->blocks =
-        block_up(shape, few ? SLOT_FLOATS : GRADIENT_FLOATS, POINTS * (in + out), few ? SLOTS : 1);
-    const int64_t count = block_count(&job->blocks), slices = shape->depth * groups_of(shape->out);
+    job->blocks = block_up(shape, few ? SLOT_FLOATS : GRADIENT_FLOATS, POINTS * (in + out),
+                           few ? GRADIENT_SLOTS : 1);
     job->in_range = IN_RANGE;
     while (!few && job->in_range > LEAST_RANGE &&
            slices * parts(channels_in(shape), job->in_range) < SHARE_TASKS * (int64_t)threads)
         job->in_range /= 2;
     job->in_ranges = parts(channels_in(shape), job->in_range);
-    job->tasks = slices * job->in_ranges;
-    job->sum_floats = POINTS * smaller(channels_in(shape), job->in_range) * WIDTH;
-    job->slots = few ? smaller(SLOTS, count) : 0;
-    job->shares = smaller(threads, few ? job->slots : job->tasks);
-    if (few)
-        job->sums = parts(job->slots, job->shares) * job->tasks;
-    else
-        job->sums = count == 1 ? 1 : parts(job->tasks, job->shares);
+    const int64_t pieces = block_count(&job->blocks);
+    plan_gradient_work(work, pieces, slices * job->in_ranges, few, pieces == 1, threads);
+    work->sum_floats = POINTS * smaller(channels_in(shape), job->in_range) * WIDTH;
     const block one = largest_block(&job->blocks);
     int64_t most_in = 0, most_out = 0;
-    for (int64_t share = 0; share < job->shares; ++share) {
-        const needed forms = needed_by(job, share);
+    for (int64_t share = 0; share < work->shares; ++share) {
+        const gradient_range range = gradient_range_of(work, share);
+        const needed forms = needed_by(job, &range);
         most_in = larger(most_in, forms.end_in - forms.first_in);
         most_out = larger(most_out, smaller(columns_before(forms.end_group), out) -
                                         columns_before(forms.first_group));
     }
     job->in_pitch = pitch_of(in_rows(shape, &one) * most_in * WIDE);
     job->out_pitch = pitch_of(out_rows(&one) * most_out);
+    work->copy_floats = POINTS * (job->in_pitch + job->out_pitch);
 }
 
-static int64_t gradient_forms(const gradient_job *job) {
-    return POINTS * (job->in_pitch + job->out_pitch);
-}
-
-/* Of each share, and room to add up a task's. */
 static rcn__scratch_bytes winograd_gradient_bytes(const rcn__winograd *shape, int threads) {
-    gradient_job job = {0};
+    gradient_job job = {.shape = NULL};
     plan_gradient(&job, shape, threads);
-    const int64_t sums = (job.sums + (job.slots ? 1 : 0)) * job.sum_floats;
-    const rcn__scratch_bytes bytes = {0, (size_t)(gradient_forms(&job) + sums) * sizeof(float)};
+    const rcn__scratch_bytes bytes = {0, gradient_own_bytes(&job.work)};
     return bytes;
 }
 
@@ -1051,7 +1026,7 @@ static void spread_outputs(float *to, const gradient_job *job, const block *one,
     }
 }
 
-/* The forms of a block that a share needs: where those of all inputs, and of all outputs, would
+/* The forms of a block that are needed: where those of all inputs, and of all outputs, would
  * begin. */
 typedef struct gradient_block {
     const block *one;
@@ -1114,7 +1089,8 @@ RCN_INLINE void scatter_taps(float *taps, int64_t step, int64_t outs, const lane
 }
 
 /* From the sums of one task back to taps. */
-static void finish_part(const gradient_job *job, const float *sums, int64_t index) {
+static void finish_part(const gradient_work *work, const float *sums, int64_t index) {
+    const gradient_job *job = (const gradient_job *)work;
     const rcn__winograd *shape = job->shape;
     const gradient_part part = part_at(job, index);
     const int64_t columns = columns_of(shape->out, part.group), first = part.group * WIDTH;
@@ -1142,75 +1118,30 @@ static void finish_part(const gradient_job *job, const float *sums, int64_t inde
         }
 }
 
-/* Where a share keeps its sums. */
-static float *sums_of(const gradient_job *job, int64_t share) {
-    return (float *)rcn__scratch_own(job->scratch, (int)share) + gradient_forms(job);
-}
-
-static int64_t first_slot(const gradient_job *job, int64_t share) {
-    return job->slots * share / job->shares;
-}
-
-/* Few channels: the blocks of one slot. */
-static void gradient_slot(const gradient_job *job, int64_t slot, float *forms, float *sums) {
-    const int64_t count = block_count(&job->blocks), first = count * slot / job->slots;
-    const needed all = needed_by(job, 0);
-    for (int64_t i = first; i < count * (slot + 1) / job->slots; ++i) {
+static void add_parts(const gradient_work *work, const gradient_range *range, float *copies,
+                      float *sums) {
+    const gradient_job *job = (const gradient_job *)work;
+    const needed forms = needed_by(job, range);
+    for (int64_t i = range->first_piece; i < range->end_piece; ++i) {
         const block one = block_at(&job->blocks, job->shape, i);
-        const gradient_block from = spread_block_for(job, &one, &all, forms);
-        for (int64_t k = 0; k < job->tasks; ++k)
-            add_part(sums + k * job->sum_floats, i > first, job, &from, k);
-    }
-}
-
-/* Then the slots of one task. */
-static void gradient_join(int64_t index, int thread, void *payload) {
-    const gradient_job *job = payload;
-    const gradient_part part = part_at(job, index);
-    const int64_t floats = POINTS * part.in * columns_of(job->shape->out, part.group);
-    float *sums = sums_of(job, thread) + job->sums * job->sum_floats;
-    for (int64_t share = 0; share < job->shares; ++share)
-        for (int64_t s = first_slot(job, share); s < first_slot(job, share + 1); ++s) {
-            const int64_t task = (s - first_slot(job, share)) * job->tasks + index;
-            const float *other = sums_of(job, share) + task * job->sum_floats;
-            for (int64_t i = 0; i < floats; ++i) sums[i] = s ? sums[i] + other[i] : other[i];
-        }
-    finish_part(job, sums, index);
-}
-
-/* Many channels: some tasks over all blocks. */
-static void gradient_tasks(const gradient_job *job, int64_t share, float *forms, float *sums) {
-    const int64_t count = block_count(&job->blocks), first = first_task(job, share);
-    const needed some = needed_by(job, share);
-    for (int64_t i = 0; i < count; ++i) {
-        const block one = block_at(&job->blocks, job->shape, i);
-        const gradient_block from = spread_block_for(job, &one, &some, forms);
-        for (int64_t k = first; k < end_task(job, share); ++k) {
-            float *to = sums + (count == 1 ? 0 : k - first) * job->sum_floats;
-            add_part(to, i > 0, job, &from, k);
-            if (i + 1 == count) finish_part(job, to, k);
+        const gradient_block from = spread_block_for(job, &one, &forms, copies);
+        for (int64_t k = range->first_task; k < range->end_task; ++k) {
+            float *to = gradient_sums(work, range, sums, k);
+            add_part(to, i > range->first_piece, job, &from, k);
+            if (!work->slots && i + 1 == range->end_piece) finish_part(work, to, k);
         }
     }
-}
-
-static void gradient_share(int64_t share, int thread, void *payload) {
-    const gradient_job *job = payload;
-    float *forms = rcn__scratch_own(job->scratch, (int)share), *sums = sums_of(job, share);
-    (void)thread;
-    if (!job->slots) gradient_tasks(job, share, forms, sums);
-    for (int64_t s = first_slot(job, share); s < first_slot(job, share + 1); ++s)
-        gradient_slot(job, s, forms,
-                      sums + (s - first_slot(job, share)) * job->tasks * job->sum_floats);
 }
 
 static void winograd_gradient(float *dweights, float *dbias, const rcn__winograd *shape,
                               rcn_context *ctx, const rcn__source *in, const float *dout,
                               const rcn__weight_slice *where, const rcn__scratch *scratch) {
-    gradient_job job = {
-        .dweights = dweights, .in = in, .dout = dout, .where = *where, .scratch = scratch};
+    gradient_job job = {.dweights = dweights, .in = in, .dout = dout, .where = *where};
     plan_gradient(&job, shape, ctx->threads);
-    rcn__for_all(ctx, job.shares, gradient_share, &job);
-    if (job.slots) rcn__for_all(ctx, job.tasks, gradient_join, &job);
+    job.work.scratch = scratch;
+    job.work.add = add_parts;
+    job.work.finish = finish_part;
+    run_gradient(&job.work, ctx);
     if (dbias)
         sum_outputs(dbias, ctx, dout, shape->batch, shape->out,
                     shape->size[0] * shape->size[1] * shape->size[2]);
