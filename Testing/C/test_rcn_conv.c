@@ -342,6 +342,7 @@ static void two_dimensions(void) {
     check_shape(square(2, 64, 16, 23, 24), 2);
     check_shape(square(70, 8, 8, 1, 3), 2);     /* images smaller than a tile */
     check_shape(square(1, 120, 104, 9, 10), 2); /* forms that are not kept */
+    check_shape(square(1, 104, 96, 33, 35), 1); /* the same, enough tiles for each thread */
     check_shape(square(1, 8, 8, 172, 173), 3);  /* more than one block for the weights' gradient */
 }
 
@@ -384,6 +385,8 @@ static void other_kernels(void) {
     check_shape(general(8, 8, 3, 1500, 3, 2, 1), 2); /* rows longer than a band */
     check_shape(general(512, 8, 4, 60, 3, 2, 1), 1);
     check_shape(general(264, 80, 20, 21, 1, 1, 0), 2);
+    check_shape(general(72, 64, 21, 20, 3, 2, 1), 2);  /* many sums, more inputs than outputs, */
+    check_shape(general(40, 104, 21, 20, 3, 2, 1), 3); /* and the other way around */
 }
 
 static void planes(void) {
@@ -451,11 +454,79 @@ static void spread_channels(void) {
     end_trial(&spread);
 }
 
+/* Sums of what is written are those that a pass over it would give, for any number of threads. */
+static void sums_of_outputs(void) {
+    const rcn__conv_shape shapes[] = {square(2, 16, 24, 141, 130), square(3, 104, 96, 73, 75),
+                                      square(1, 8, 8, 20, 20), general(8, 8, 200, 200, 3, 2, 1)};
+    const options norm = {.norm = 1};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
+        const rcn__conv_shape *s = &shapes[i];
+        float *sums[2];
+        size_t bytes = 0;
+        for (int k = 0; k < 2; ++k) {
+            trial t;
+            start_trial(&t, *s, norm, k ? 3 : 1);
+            const int64_t rows = rcn__conv_tally_rows(t.conv);
+            CHECK(!rows == (i > 1)); /* small maps and other kernels have none */
+            bytes = (size_t)(rows * 2 * s->out) * sizeof(float);
+            sums[k] = aligned(bytes);
+            memset(sums[k], 0xff, bytes);
+            const rcn__source from = source_of(&t, 0);
+            rcn__ending ending = {.tally = {sums[k], t.bias}};
+            if (!rows) ending.tally.sums = NULL;
+            rcn__conv_pack(t.packed, t.conv, t.ctx, t.weights, NULL);
+            rcn__conv_forward(t.out, t.conv, t.ctx, &from, t.packed, &ending, &t.scratch);
+            for (int64_t c = 0; rows && c < s->out; ++c) {
+                double wanted[2] = {0, 0}, found[2] = {0, 0};
+                for (int64_t n = 0; n < s->batch; ++n)
+                    for (int64_t v = 0; v < t.outs; ++v) {
+                        const double distance =
+                            (double)at_blocked(t.out, n, c, v, s->out, t.outs) - (double)t.bias[c];
+                        wanted[0] += distance;
+                        wanted[1] += distance * distance;
+                    }
+                for (int64_t r = 0; r < rows; ++r)
+                    for (int j = 0; j < 2; ++j)
+                        found[j] += (double)sums[k][(r * 2 + j) * s->out + c];
+                CHECK(fabs(found[0] - wanted[0]) <= 1e-6 * sqrt(wanted[1] * (double)t.outs));
+                CHECK(fabs(found[1] / wanted[1] - 1) <= 1e-6);
+            }
+            end_trial(&t);
+        }
+        CHECK(!memcmp(sums[0], sums[1], bytes));
+        for (int k = 0; k < 2; ++k) rcn__release_aligned(sums[k]);
+    }
+}
+
+/* Weights that are copied when they are packed need not stay. */
+static void copied_weights(void) {
+    const options none = {0};
+    rcn__conv_shape shape = square(1, 120, 104, 9, 10);
+    trial t[2];
+    for (int k = 0; k < 2; ++k) {
+        shape.copies_weights = k;
+        start_trial(&t[k], shape, none, 2);
+        const rcn__source from = source_of(&t[k], 0);
+        const rcn__ending ending = {.bias = t[k].bias};
+        rcn__conv_pack(t[k].packed, t[k].conv, t[k].ctx, t[k].weights, t[k].bias);
+        if (k) memset(t[k].weights, 0xff, (size_t)t[k].weight_count * sizeof(float));
+        rcn__conv_forward(t[k].out, t[k].conv, t[k].ctx, &from, t[k].packed, &ending,
+                          &t[k].scratch);
+    }
+    CHECK(!memcmp(t[0].out, t[1].out, (size_t)(shape.out * t[0].outs) * sizeof(float)));
+    for (int k = 0; k < 2; ++k) end_trial(&t[k]);
+}
+
 /* The same bits for any number of threads. */
 static void threads_change_nothing(void) {
-    const rcn__conv_shape shapes[] = {square(2, 16, 24, 61, 63), square(1, 120, 104, 9, 10),
-                                      general(24, 40, 33, 35, 3, 2, 1),
-                                      general(16, 40, 53, 57, 1, 1, 0)};
+    rcn__conv_shape planar = general(3, 40, 53, 57, 7, 2, 3);
+    planar.layout = RCN_PLANAR;
+    planar.input_gradient = 0;
+    const rcn__conv_shape shapes[] = {
+        square(2, 16, 24, 61, 63),        square(1, 120, 104, 9, 10),
+        square(1, 120, 104, 73, 75),      square(1, 64, 136, 73, 75),
+        general(24, 40, 33, 35, 3, 2, 1), general(72, 64, 53, 57, 3, 2, 1),
+        general(16, 40, 53, 57, 1, 1, 0), planar};
     const options none = {0};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
         trial t[2];
@@ -471,7 +542,7 @@ static void threads_change_nothing(void) {
             din[k] = filled("unset", shapes[i].batch * shapes[i].in[0] * t[k].ins, 1, 0);
             rcn__conv_backward_weights(dweights[k], NULL, t[k].conv, t[k].ctx, &from,
                                        t[k].blocked_dout, &t[k].scratch);
-            float *const asked[2] = {din[k]};
+            float *const asked[2] = {shapes[i].input_gradient ? din[k] : NULL};
             const int add[2] = {0, 0};
             rcn__conv_backward_inputs(asked, add, t[k].conv, t[k].ctx, t[k].weights,
                                       t[k].blocked_dout, t[k].packed, &t[k].scratch);
@@ -519,6 +590,8 @@ int main(void) {
         RUN(endings_and_norms);
         RUN(two_inputs);
         RUN(spread_channels);
+        RUN(sums_of_outputs);
+        RUN(copied_weights);
         RUN(threads_change_nothing);
     }
     return TEST_RESULT;

@@ -197,6 +197,11 @@ void rcn__conv_forward(float *out, rcn__conv *conv, rcn_context *ctx, const rcn_
     run(one, conv, ctx, in, ALL_INPUTS, 0, packed, ending, scratch);
 }
 
+int64_t rcn__conv_tally_rows(const rcn__conv *conv) {
+    const rcn__winograd shape = winograd_of(conv, ALL_INPUTS, 0);
+    return conv->winograd ? conv->engine->winograd_tally_rows(&shape) : 0;
+}
+
 /* As rows see it: one image, and rows that are not put together to a long one. */
 static rcn__winograd winograd_by_rows(const rcn__conv *conv) {
     rcn__winograd shape = winograd_of(conv, ALL_INPUTS, 0);

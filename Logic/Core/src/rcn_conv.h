@@ -31,12 +31,20 @@ typedef struct rcn__source {
     int64_t window; /* rcn__row_place() */
 } rcn__source;
 
+/* Sums over what a convolution writes, for a norm that follows: without them it would have to be
+ * read once more. Of each channel, those of the distances from an origin and of their squares. */
+typedef struct rcn__tally {
+    float *sums;         /* (rcn__conv_tally_rows(), 2, C), to be added up in their order */
+    const float *origin; /* (C): near the means, so that squares stay small */
+} rcn__tally;
+
 /* What follows the sum: out = [max(0,] sum [+ bias] [+ residual] [)]. */
 typedef struct rcn__ending {
     const float *bias;        /* or NULL */
     const float *residual[2]; /* for each output: as large as it, which it may be; or NULL */
     int relu;
-    int64_t window; /* of the output: rcn__row_place() */
+    int64_t window;   /* of the output: rcn__row_place() */
+    rcn__tally tally; /* sums: NULL, or of all that is written */
 } rcn__ending;
 
 /* Of a tensor of two dimensions that is made and used up row by row, only so many rows are kept at
@@ -106,6 +114,9 @@ void rcn__conv_pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float
  * kernel is its stride; bias is one set of channels. Gradients know nothing of it. */
 void rcn__conv_forward(float *out, rcn__conv *conv, rcn_context *ctx, const rcn__source *in,
                        const void *packed, const rcn__ending *ending, const rcn__scratch *scratch);
+
+/* Rows of sums that it can make of what it writes forward; 0: none. */
+int64_t rcn__conv_tally_rows(const rcn__conv *conv);
 
 /* Row by row: the same numbers for some rows of one image alone, made by the calling thread. Rows
  * are the output's, or with a spread the input's. They come in groups of rcn__conv_row_group(),

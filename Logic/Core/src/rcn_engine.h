@@ -70,6 +70,7 @@ typedef struct rcn__engine {
     void (*winograd_convolve)(float *const out[2], const rcn__winograd *shape, rcn_context *ctx,
                               const rcn__source *in, const float *packed, const rcn__ending *ending,
                               const rcn__scratch *scratch);
+    int64_t (*winograd_tally_rows)(const rcn__winograd *shape);
     int (*winograd_by_rows)(const rcn__winograd *shape);
     void (*winograd_rows)(float *out, const rcn__winograd *shape, const rcn__source *in,
                           const float *packed, const rcn__ending *ending, const rcn__rows *rows,

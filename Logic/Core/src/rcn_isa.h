@@ -11,6 +11,7 @@ const rcn__engine RCN_ISA_ENGINE = {
     .winograd_gradient_bytes = winograd_gradient_bytes,
     .winograd_pack = winograd_pack,
     .winograd_convolve = winograd_convolve,
+    .winograd_tally_rows = winograd_tally_rows,
     .winograd_by_rows = winograd_by_rows,
     .winograd_rows = winograd_rows,
     .winograd_gradient = winograd_gradient,

@@ -162,6 +162,21 @@ static moments cell_moments(const rcn__norm *norm, const cell *c, const float *x
     return m;
 }
 
+/* Of one channel, from sums that are there already. */
+static moments tallied_moments(const rcn__norm *norm, int64_t channel) {
+    const int64_t channels = norm->extent.channels;
+    const float *from = norm->tally.sums + channel;
+    double sum = 0, squares = 0;
+    for (int64_t r = 0; r < norm->tally_rows; ++r, from += 2 * channels) {
+        sum += (double)from[0];
+        squares += (double)from[channels];
+    }
+    const double count = (double)(norm->extent.batch * rcn__extent_voxels(&norm->extent));
+    const moments m = {count, (double)norm->tally.origin[channel] + sum / count,
+                       squares - sum * sum / count};
+    return m;
+}
+
 /* A norm whose cells reach into other processes' parts of the batch. */
 static int is_shared(const rcn__norm *norm) {
     return norm->kind == RCN_CELL_BATCH && rcn__comm_size(norm->comm) > 1;
@@ -174,7 +189,7 @@ static rcn_status share_moments(rcn__norm *norm, rcn_context *ctx, const float *
                                 const float *origin) {
     for (int64_t k = 0; k < norm->extent.channels; ++k) {
         const cell c = cell_at(norm, k);
-        const moments m = cell_moments(norm, &c, x);
+        const moments m = norm->tally.sums ? tallied_moments(norm, k) : cell_moments(norm, &c, x);
         const double distance = m.mean - (origin ? (double)origin[k] : 0.0);
         norm->shared[0] = m.count;
         norm->shared[1 + 2 * k] = m.count * distance;
@@ -196,12 +211,15 @@ rcn_status rcn__norm_statistics(rcn__norm *norm, rcn_context *ctx, const float *
                                 float *running_var) {
     rcn_status status = RCN_OK;
     norm_job job = {.norm = norm, .x = x};
-    rcn__for_all(ctx, range_count(&norm->extent), sum_body, &job);
+    if (!norm->tally.sums) rcn__for_all(ctx, range_count(&norm->extent), sum_body, &job);
     if (is_shared(norm)) RCN_TRY(share_moments(norm, ctx, x, running_mean));
     for (int64_t index = 0; index < cell_count(norm); ++index) {
         const cell c = cell_at(norm, index);
-        const moments m =
-            is_shared(norm) ? shared_moments(norm, index, running_mean) : cell_moments(norm, &c, x);
+        moments m;
+        if (is_shared(norm))
+            m = shared_moments(norm, index, running_mean);
+        else
+            m = norm->tally.sums ? tallied_moments(norm, index) : cell_moments(norm, &c, x);
         const double variance = m.deviations > 0 ? m.deviations / m.count : 0.0;
         norm->count = m.count;
         for (int64_t n = c.image; n < c.image_end; ++n)

@@ -44,6 +44,8 @@ typedef struct rcn__norm {
     float *coefficients;  /* (3, B, C): for backward; may be NULL without it */
     double *partial;      /* rcn__norm_partials() */
     double count;         /* values in a cell of the last forward pass */
+    rcn__tally tally;     /* RCN_CELL_BATCH: the sums of x, or NULL; */
+    int64_t tally_rows;   /* (rcn_conv.h) */
     rcn_comm *comm;       /* RCN_CELL_BATCH: over whose images; NULL: only these */
     double *shared;       /* with it: 1 + 2 C doubles */
 } rcn__norm;

@@ -321,6 +321,12 @@ static rcn_status make_conv(rcn__plan *plan, rcn_net *net, int index) {
         if (plan->training)
             s->weights[pass] = rcn__plan_add_buffer(plan, rcn__conv_packed_bytes(s->conv), step);
     }
+    const rcn__op *next = index + 1 < net->op_count ? &net->ops[index + 1] : op;
+    if (plan->training && next->kind == RCN_OP_NORM && next->norm == RCN_CELL_BATCH &&
+        next->in[0] == op->out)
+        s->tally_rows = rcn__conv_tally_rows(s->conv);
+    const size_t tally = (size_t)(s->tally_rows * 2 * shape.out) * sizeof(float);
+    if (tally > plan->partial) plan->partial = tally;
     /* Weights that are not stored as the kernels want them, and the factors of a norm. */
     size_t plain = (size_t)net->parameters[op->weight].count * sizeof(float);
     if (op->in[0] == 0)
@@ -653,6 +659,13 @@ rcn__ending rcn__plan_ending(const rcn__plan *plan, const rcn_net *net, int inde
     return ending;
 }
 
+/* Where the convolution before a norm leaves sums for it. */
+static rcn__tally tally_of(const rcn__plan *plan, const rcn_net *net, int norm) {
+    const rcn__tally tally = {at_offset(net, plan->partial),
+                              parameter_of(net, net->ops[norm].mean)};
+    return tally;
+}
+
 static void conv_forward(rcn__plan *plan, rcn_net *net, int index, const float *images) {
     const rcn__op *op = &net->ops[index];
     stage *s = &plan->stages[index];
@@ -663,6 +676,7 @@ static void conv_forward(rcn__plan *plan, rcn_net *net, int index, const float *
     if (plan->training) {
         packed = rcn__plan_at(plan, net, s->weights[FORWARD]);
         ending.bias = parameter_of(net, op->transposed ? net->ops[index + 1].bias : op->bias);
+        if (s->tally_rows) ending.tally = tally_of(plan, net, index + 1);
         rcn__conv_pack(packed, s->conv, net->ctx, plain_weights(plan, net, op), NULL);
     } else {
         ending = rcn__plan_ending(plan, net, index);
@@ -699,6 +713,8 @@ static rcn_status run_forward_op(rcn__plan *plan, rcn_net *net, int index, float
         const float *weight = parameter_of(net, op->weight), *bias = parameter_of(net, op->bias);
         s->norm.partial = at_offset(net, plan->partial);
         s->norm.shared = plan->shared;
+        s->norm.tally_rows = index > plan->first ? plan->stages[index - 1].tally_rows : 0;
+        if (s->norm.tally_rows) s->norm.tally = tally_of(plan, net, index);
         s->norm.comm = plan->training && !net->local_norms ? net->comm : NULL;
         if (!plan->training && op->norm == RCN_CELL_BATCH)
             rcn__norm_fixed(&s->norm, weight, bias, parameter_of(net, op->mean),

@@ -36,6 +36,7 @@ typedef struct stage {
     size_t folded;       /* and its bias */
     int folds;           /* prediction: the batch norm that it takes in, or RCN_NONE */
     int skipped;         /* forward: taken in by another operation */
+    int64_t tally_rows;  /* training: of a convolution, for the norm that follows; 0: none */
     int writes;          /* the tensor that it makes */
     int residual;        /* prediction: the tensor that it adds, or RCN_NONE */
     rcn__norm norm;

@@ -119,7 +119,7 @@ static int64_t wide_in(const rcn__winograd *shape) {
 /* Blocks of about as many tiles as fill `floats`, a tile of one slice having `per_tile`; `pieces`:
  * at least so many blocks, if there are tiles enough. */
 static blocking block_up(const rcn__winograd *shape, int64_t floats, int64_t per_tile,
-                         int64_t pieces) {
+                         int64_t pieces, int64_t multiple) {
     blocking b = {.tiles_y = parts(shape->size[1], OUT_TILE),
                   .tiles_x = parts(shape->size[2], OUT_TILE)};
     b.tiles = shape->batch * b.tiles_y * b.tiles_x;
@@ -136,7 +136,7 @@ static blocking block_up(const rcn__winograd *shape, int64_t floats, int64_t per
     /* As many for each thread. */
     if (b.slice_blocks == 1 && b.tile_blocks < 4 * pieces)
         b.tile_blocks = smaller(parts(b.tile_blocks, pieces) * pieces, b.tiles);
-    b.tiles_per_block = parts(b.tiles, b.tile_blocks);
+    b.tiles_per_block = parts(parts(b.tiles, b.tile_blocks), multiple) * multiple;
     b.tile_blocks = parts(b.tiles, b.tiles_per_block);
     return b;
 }
@@ -551,6 +551,19 @@ typedef struct convolve_job {
     int streams; /* the output is too large for a cache */
 } convolve_job;
 
+/* Tiles next to each other whose outputs are added up together. Blocks begin with the first of
+ * such, so that one thread does all of them, in order. */
+enum { TALLY_TILES = 8, TALLY_WORTH = 1024 /* tiles: what else stays in a cache */ };
+
+static int64_t tile_count(const rcn__winograd *shape) {
+    return shape->batch * parts(shape->size[1], OUT_TILE) * parts(shape->size[2], OUT_TILE);
+}
+
+static int64_t winograd_tally_rows(const rcn__winograd *shape) {
+    const int64_t tiles = tile_count(shape);
+    return tiles * shape->size[0] < TALLY_WORTH ? 0 : parts(tiles, TALLY_TILES) * shape->size[0];
+}
+
 /* A thread takes a block of tiles from its inputs to its outputs, in memory of its own. Where there
  * are so few tiles that making the weights' forms for each thread's would take too long, threads
  * share the inputs' forms of all tiles, and each takes some groups of output channels. */
@@ -566,10 +579,11 @@ static void plan_convolution(convolve_job *job, const rcn__winograd *shape, int 
     const int64_t in = wide_in(shape) * WIDE, groups = groups_of(shape->out);
     const int keeps = keeps_forms(shape);
     job->shape = shape;
+    const int64_t multiple = winograd_tally_rows(shape) ? TALLY_TILES : 1;
     job->blocks = block_up(shape, keeps ? KEPT_FLOATS : OWN_FLOATS, POINTS * in,
-                           keeps ? 4 * (int64_t)threads : threads);
+                           keeps ? 4 * (int64_t)threads : threads, multiple);
     job->shares = !keeps && job->blocks.tiles * shape->size[0] < OWN_ROWS * (int64_t)threads;
-    if (job->shares) job->blocks = block_up(shape, SHARED_FLOATS, POINTS * in, 1);
+    if (job->shares) job->blocks = block_up(shape, SHARED_FLOATS, POINTS * in, 1, multiple);
     const block one = largest_block(&job->blocks);
     job->in_pitch = pitch_of(in_rows(shape, &one) * in);
     job->input_floats = POINTS * job->in_pitch;
@@ -615,9 +629,14 @@ static out_row out_row_at(const convolve_job *job, const tile *t, int64_t channe
     return row;
 }
 
-/* Outputs of one tile and some blocks of channels. */
+/* The sums of what is written of some tiles (rcn__tally). */
+typedef struct wide_tally {
+    wide origin, sum, squares;
+} wide_tally;
+
+/* Outputs of one tile and some blocks of channels, added to a tally if that is not NULL. */
 RCN_INLINE void finish_tile(const convolve_job *job, const out_row *out, const float *sums, tile t,
-                            wide bias, const int blocks, const int streams) {
+                            wide bias, wide_tally *tally, const int blocks, const int streams) {
     const int64_t height = job->shape->size[1], width = job->shape->size[2];
     const int64_t rows = smaller(height - t.y, OUT_TILE), columns = smaller(width - t.x, OUT_TILE);
     const int relu = job->ending.relu, adds = out->residual != NULL;
@@ -641,6 +660,11 @@ RCN_INLINE void finish_tile(const convolve_job *job, const out_row *out, const f
             for (int k = 0; adds && k < blocks; ++k) place[k] = out[k].residual + at;
             if (adds) value = wide_add(value, wide_load_each(place, blocks));
             if (relu) value = wide_at_least(wide_zero(), value);
+            if (tally) {
+                const wide distance = wide_subtract(value, tally->origin);
+                tally->sum = wide_add(tally->sum, distance);
+                tally->squares = wide_multiply_add(distance, distance, tally->squares);
+            }
             for (int k = 0; k < blocks; ++k)
                 if (streams)
                     lanes_stream(out[k].to + at, wide_block(value, k));
@@ -692,6 +716,26 @@ static void multiply_points(float *sums, const convolve_job *job, const spread_b
     }
 }
 
+/* A row of the tally of some blocks of channels, between memory and registers. */
+static float *tally_row(const convolve_job *job, const block *one, int64_t row, int64_t c) {
+    const int64_t slice = one->slice + row / one->tiles, at = one->tile + row % one->tiles;
+    const int64_t index = slice * parts(job->blocks.tiles, TALLY_TILES) + at / TALLY_TILES;
+    return job->ending.tally.sums + index * 2 * job->shape->out + c * RCN_LANES;
+}
+
+RCN_INLINE void start_tally(wide_tally *tally, const float *from, int64_t apart, int begun,
+                            const int blocks) {
+    tally->sum = begun ? wide_load_blocks(from, RCN_LANES, blocks) : wide_zero();
+    tally->squares = begun ? wide_load_blocks(from + apart, RCN_LANES, blocks) : wide_zero();
+}
+
+RCN_INLINE void keep_tally(float *to, int64_t apart, const wide_tally *tally, const int blocks) {
+    for (int k = 0; k < blocks; ++k) {
+        lanes_store(to + k * RCN_LANES, wide_block(tally->sum, k));
+        lanes_store(to + apart + k * RCN_LANES, wide_block(tally->squares, k));
+    }
+}
+
 /* The same for the rows [first, end) of a block, from `sums` on. */
 RCN_INLINE void finish_blocks(const convolve_job *job, const block *one, const float *sums,
                               int64_t columns, int64_t c, int64_t first, int64_t end,
@@ -699,6 +743,15 @@ RCN_INLINE void finish_blocks(const convolve_job *job, const block *one, const f
     const float *bias = job->ending.bias;
     const wide biases =
         bias ? wide_load_blocks(bias + c * RCN_LANES, RCN_LANES, blocks) : wide_zero();
+    const int64_t all = job->shape->out;
+    const float *origin = job->ending.tally.sums ? job->ending.tally.origin : NULL;
+    wide_tally tally = {.origin = wide_zero()};
+    if (origin) {
+        /* Rows may go on where they were left. */
+        tally.origin = wide_load_blocks(origin + c * RCN_LANES, RCN_LANES, blocks);
+        start_tally(&tally, tally_row(job, one, first, c), all,
+                    first % one->tiles % TALLY_TILES > 0, blocks);
+    }
     tile t = tile_at(&job->blocks, one->tile + first % one->tiles);
     out_row out[WIDE_BLOCKS] = {{NULL, NULL}};
     for (int64_t row = first; row < end; ++row, sums += columns) {
@@ -706,11 +759,20 @@ RCN_INLINE void finish_blocks(const convolve_job *job, const block *one, const f
         if (row == first || t.x == 0 || row % one->tiles == 0)
             for (int k = 0; k < blocks; ++k)
                 out[k] = out_row_at(job, &t, c + k, one->slice + row / one->tiles);
-        if (job->streams)
-            finish_tile(job, out, sums, t, biases, blocks, 1);
+        if (origin && job->streams)
+            finish_tile(job, out, sums, t, biases, &tally, blocks, 1);
+        else if (origin)
+            finish_tile(job, out, sums, t, biases, &tally, blocks, 0);
+        else if (job->streams)
+            finish_tile(job, out, sums, t, biases, NULL, blocks, 1);
         else
-            finish_tile(job, out, sums, t, biases, blocks, 0);
+            finish_tile(job, out, sums, t, biases, NULL, blocks, 0);
         t = next_tile(&job->blocks, t);
+        const int64_t at = row % one->tiles + 1;
+        if (origin && (at % TALLY_TILES == 0 || at == one->tiles || row + 1 == end)) {
+            keep_tally(tally_row(job, one, row, c), all, &tally, blocks);
+            start_tally(&tally, NULL, 0, 0, blocks);
+        }
     }
 }
 
@@ -945,7 +1007,7 @@ static void plan_gradient(gradient_job *job, const rcn__winograd *shape, int thr
     gradient_work *work = &job->work;
     job->shape = shape;
     job->blocks = block_up(shape, few ? SLOT_FLOATS : GRADIENT_FLOATS, POINTS * (in + out),
-                           few ? GRADIENT_SLOTS : 1);
+                           few ? GRADIENT_SLOTS : 1, 1);
     job->in_range = IN_RANGE;
     while (!few && job->in_range > LEAST_RANGE &&
            slices * parts(channels_in(shape), job->in_range) < SHARE_TASKS * (int64_t)threads)
