@@ -116,8 +116,8 @@ static int64_t wide_in(const rcn__winograd *shape) {
     return wide_count(shape->in[0]) + wide_count(shape->in[1]);
 }
 
-/* Blocks of about as many tiles as fill `floats`, a tile of one slice having `per_tile`; `pieces`:
- * at least so many blocks, if there are tiles enough. */
+/* Blocks of about as many tiles as fill `floats`, a tile of one slice having `per_tile`, and of a
+ * multiple of so many; `pieces`: at least so many blocks, if there are tiles enough. */
 static blocking block_up(const rcn__winograd *shape, int64_t floats, int64_t per_tile,
                          int64_t pieces, int64_t multiple) {
     blocking b = {.tiles_y = parts(shape->size[1], OUT_TILE),
@@ -579,11 +579,13 @@ static void plan_convolution(convolve_job *job, const rcn__winograd *shape, int 
     const int64_t in = wide_in(shape) * WIDE, groups = groups_of(shape->out);
     const int keeps = keeps_forms(shape);
     job->shape = shape;
-    const int64_t multiple = winograd_tally_rows(shape) ? TALLY_TILES : 1;
+    const int tallies = winograd_tally_rows(shape) > 0;
     job->blocks = block_up(shape, keeps ? KEPT_FLOATS : OWN_FLOATS, POINTS * in,
-                           keeps ? 4 * (int64_t)threads : threads, multiple);
-    job->shares = !keeps && job->blocks.tiles * shape->size[0] < OWN_ROWS * (int64_t)threads;
-    if (job->shares) job->blocks = block_up(shape, SHARED_FLOATS, POINTS * in, 1, multiple);
+                           keeps ? 4 * (int64_t)threads : threads, tallies ? TALLY_TILES : 1);
+    /* The parts of a shared block would begin anywhere. */
+    job->shares =
+        !keeps && !tallies && job->blocks.tiles * shape->size[0] < OWN_ROWS * (int64_t)threads;
+    if (job->shares) job->blocks = block_up(shape, SHARED_FLOATS, POINTS * in, 1, 1);
     const block one = largest_block(&job->blocks);
     job->in_pitch = pitch_of(in_rows(shape, &one) * in);
     job->input_floats = POINTS * job->in_pitch;
