@@ -65,19 +65,26 @@ def stem_of(path):
     return pathlib.Path(path).name.split(".")[0]
 
 
+# A process begins with the largest memory of the one that started it: this one, which has PyTorch. So a small one is between.
+STARTER = """
+import json, os, subprocess, sys, time
+begin = time.perf_counter()
+process = subprocess.Popen(sys.argv[1:])
+_, status, usage = os.wait4(process.pid, 0)
+print(json.dumps([time.perf_counter() - begin, usage.ru_maxrss * 1024, os.waitstatus_to_exitcode(status)]))
+"""
+
+
 def measured(command, **environment):
     """Seconds from start to end, peak bytes, and the last line that was printed."""
-    with tempfile.TemporaryFile() as output:
-        begin = time.perf_counter()
-        process = subprocess.Popen([str(word) for word in command], stdout=output, env={**os.environ, **environment})
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - begin
-        process.returncode = os.waitstatus_to_exitcode(status)
-        output.seek(0)
-        text = output.read().decode()
+    command = [str(word) for word in command]
+    result = subprocess.run([sys.executable, "-S", "-c", STARTER, *command], stdout=subprocess.PIPE, text=True, check=True,
+                            env={**os.environ, **environment})
+    *lines, last = result.stdout.strip().splitlines()
+    seconds, peak, status = json.loads(last)
     if status:
         raise SystemExit(f"{command[0]} failed.")
-    return seconds, usage.ru_maxrss * 1024, text.strip().splitlines()[-1:]
+    return seconds, peak, lines[-1:]
 
 
 def some_image(shape, seed):
