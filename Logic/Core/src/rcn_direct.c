@@ -596,11 +596,13 @@ typedef struct direct_part {
     int64_t group, block;
 } direct_part;
 
+static int is_by_inputs(const direct_job *job) { return job->blocks * RCN_LANES >= job->shape.out; }
+
 static direct_part direct_part_at(const direct_job *job, int64_t task) {
     const int64_t groups = groups_of(job->shape.out), blocks = job->blocks;
     direct_part by_inputs = {task % groups, task / groups};
     direct_part by_outputs = {task / blocks, task % blocks};
-    return blocks * RCN_LANES >= job->shape.out ? by_inputs : by_outputs;
+    return is_by_inputs(job) ? by_inputs : by_outputs;
 }
 
 static void plan_direct_gradient(direct_gradient_job *job, int threads) {
@@ -666,7 +668,7 @@ static void copy_unit(float *copies, const direct_gradient_job *job, const band 
     const direct_job *direct = &job->direct;
     const direct_part first = direct_part_at(direct, range->first_task);
     const direct_part last = direct_part_at(direct, range->end_task - 1);
-    const int by_inputs = direct->blocks * RCN_LANES >= direct->shape.out;
+    const int by_inputs = is_by_inputs(direct);
     direct_part from = {0, 0}, to = {groups_of(direct->shape.out), direct->blocks};
     if (by_inputs || first.group == last.group) {
         from.block = first.block;

@@ -177,6 +177,12 @@ static moments tallied_moments(const rcn__norm *norm, int64_t channel) {
     return m;
 }
 
+/* Of a cell in this process's part of the batch. */
+static moments own_moments(const rcn__norm *norm, int64_t index, const float *x) {
+    const cell c = cell_at(norm, index);
+    return norm->tally.sums ? tallied_moments(norm, c.channel) : cell_moments(norm, &c, x);
+}
+
 /* A norm whose cells reach into other processes' parts of the batch. */
 static int is_shared(const rcn__norm *norm) {
     return norm->kind == RCN_CELL_BATCH && rcn__comm_size(norm->comm) > 1;
@@ -188,8 +194,7 @@ static int is_shared(const rcn__norm *norm) {
 static rcn_status share_moments(rcn__norm *norm, rcn_context *ctx, const float *x,
                                 const float *origin) {
     for (int64_t k = 0; k < norm->extent.channels; ++k) {
-        const cell c = cell_at(norm, k);
-        const moments m = norm->tally.sums ? tallied_moments(norm, k) : cell_moments(norm, &c, x);
+        const moments m = own_moments(norm, k, x);
         const double distance = m.mean - (origin ? (double)origin[k] : 0.0);
         norm->shared[0] = m.count;
         norm->shared[1 + 2 * k] = m.count * distance;
@@ -215,11 +220,8 @@ rcn_status rcn__norm_statistics(rcn__norm *norm, rcn_context *ctx, const float *
     if (is_shared(norm)) RCN_TRY(share_moments(norm, ctx, x, running_mean));
     for (int64_t index = 0; index < cell_count(norm); ++index) {
         const cell c = cell_at(norm, index);
-        moments m;
-        if (is_shared(norm))
-            m = shared_moments(norm, index, running_mean);
-        else
-            m = norm->tally.sums ? tallied_moments(norm, index) : cell_moments(norm, &c, x);
+        const moments m = is_shared(norm) ? shared_moments(norm, index, running_mean)
+                                          : own_moments(norm, index, x);
         const double variance = m.deviations > 0 ? m.deviations / m.count : 0.0;
         norm->count = m.count;
         for (int64_t n = c.image; n < c.image_end; ++n)

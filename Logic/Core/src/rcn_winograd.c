@@ -116,13 +116,18 @@ static int64_t wide_in(const rcn__winograd *shape) {
     return wide_count(shape->in[0]) + wide_count(shape->in[1]);
 }
 
+/* Of all images. */
+static int64_t tile_count(const rcn__winograd *shape) {
+    return shape->batch * parts(shape->size[1], OUT_TILE) * parts(shape->size[2], OUT_TILE);
+}
+
 /* Blocks of about as many tiles as fill `floats`, a tile of one slice having `per_tile`, and of a
  * multiple of so many; `pieces`: at least so many blocks, if there are tiles enough. */
 static blocking block_up(const rcn__winograd *shape, int64_t floats, int64_t per_tile,
                          int64_t pieces, int64_t multiple) {
     blocking b = {.tiles_y = parts(shape->size[1], OUT_TILE),
                   .tiles_x = parts(shape->size[2], OUT_TILE)};
-    b.tiles = shape->batch * b.tiles_y * b.tiles_x;
+    b.tiles = tile_count(shape);
     b.slices_per_block = shape->depth == 1 ? 1 : smaller(shape->size[0], 8);
     b.slice_blocks = parts(shape->size[0], b.slices_per_block);
     const int64_t in_slices = b.slices_per_block + shape->depth - 1;
@@ -225,24 +230,26 @@ RCN_INLINE void form_column(wide half[IN_TILE][IN_TILE], const int j, const corn
     for (int i = 0; i < IN_TILE; ++i) half[i][j] = w[i];
 }
 
+/* The first columns of a tile are the last ones of the tile to the left. */
+RCN_INLINE void keep_columns(wide half[IN_TILE][IN_TILE]) {
+    for (int i = 0; i < IN_TILE; ++i) {
+        half[i][0] = half[i][OUT_TILE];
+        half[i][1] = half[i][OUT_TILE + 1];
+    }
+}
+
 /* The first half of the forms of a 6x6 input: its columns from `first` on. The columns before are
  * the last two of the tile to the left, where that was the tile before. */
 RCN_INLINE void form_columns(wide half[IN_TILE][IN_TILE], const int first, const corner *at,
                              const int blocks, const wide_norm *norm) {
-    for (int i = 0; first && i < IN_TILE; ++i) {
-        half[i][0] = half[i][OUT_TILE];
-        half[i][1] = half[i][OUT_TILE + 1];
-    }
+    if (first) keep_columns(half);
     for (int j = first; j < IN_TILE; ++j) form_column(half, j, at, blocks, norm, 0);
 }
 
 /* The same of one that reaches over the border: zero outside, after the norm. */
 RCN_INLINE void form_border(wide half[IN_TILE][IN_TILE], const int first, const corner *at,
                             const int blocks, const wide_norm *norm) {
-    for (int i = 0; first && i < IN_TILE; ++i) {
-        half[i][0] = half[i][OUT_TILE];
-        half[i][1] = half[i][OUT_TILE + 1];
-    }
+    if (first) keep_columns(half);
     for (int j = first; j < IN_TILE; ++j) {
         if ((j < 1 && at->left) || (j > 1 && j >= at->right))
             for (int i = 0; i < IN_TILE; ++i) half[i][j] = wide_zero();
@@ -554,10 +561,6 @@ typedef struct convolve_job {
 /* Tiles next to each other whose outputs are added up together. Blocks begin with the first of
  * such, so that one thread does all of them, in order. */
 enum { TALLY_TILES = 8, TALLY_WORTH = 1024 /* tiles: what else stays in a cache */ };
-
-static int64_t tile_count(const rcn__winograd *shape) {
-    return shape->batch * parts(shape->size[1], OUT_TILE) * parts(shape->size[2], OUT_TILE);
-}
 
 static int64_t winograd_tally_rows(const rcn__winograd *shape) {
     const int64_t tiles = tile_count(shape);
